@@ -1,0 +1,161 @@
+"""The factory: one configuration file, read and resolved, as frozen values.
+
+`config` makes these; everything else only reads them. All inheritance has been applied: an agent here says
+everything about itself. Paths are absolute. Durations are seconds, sizes are bytes, money is micro-dollars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+PERSON: Final = "person"
+RESERVED_NAMES: Final = frozenset({PERSON, "tower", "schedule", "layover"})
+AGENT_NAME_PATTERN: Final = r"[a-z][a-z0-9_-]{0,63}"
+
+
+class Access(StrEnum):
+    """What an agent may touch: the live tree, or a snapshot of it."""
+
+    READ_WRITE = "read-write"
+    READ_ONLY = "read-only"
+
+
+class RecoveryPolicy(StrEnum):
+    """What happens to work of this agent that was interrupted."""
+
+    AUTOMATIC = "automatic"
+    MANUAL = "manual"
+    NEVER = "never"
+
+
+class OnStop(StrEnum):
+    """What SIGTERM does to running work: end it, or leave it to its keepers."""
+
+    STOP = "stop"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """How one agent program is invoked. Exactly one of the kinds; see `tower.runners` for what each does."""
+
+    name: str
+    """The name in `[runners.NAME]`, or the spec string itself (`cmd:./x.sh`)."""
+    kind: str
+    """command, cmd, fake, unavailable or none."""
+    command: tuple[str, ...] = ()
+    """For `command`: the argv with placeholders. For `cmd`: one element, the script text."""
+    detail: str = ""
+    """For `fake`: the absolute path of the script; for `unavailable`: the reason."""
+    args: tuple[str, ...] = ()
+    output: str = "text"
+    """text or report: what the reader looks for."""
+    env_from: tuple[str, ...] = ()
+    max_concurrent: int | None = None
+    stop_signal: str = "TERM"
+    assume: int | None = None
+    """Micro-dollars charged for a run that says nothing of its cost."""
+    estimate_base: float = 711.0
+    """Tokens that a payload costs before its first byte; with `estimate_per_byte`, measured once over real prompts."""
+    estimate_per_byte: float = 0.82
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """A configured worker, fully resolved."""
+
+    name: str
+    runner: str
+    """The key of `Factory.runners`."""
+    instructions: str
+    """The composed prompt text, read at load; a run uses these bytes whatever happens to the file later."""
+    instructions_sha256: str
+    work_dir: str
+    description: str | None = None
+    purpose: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    persona: str | None = None
+    language: str | None = None
+    role: str | None = None
+    access: Access = Access.READ_WRITE
+    entry: bool = False
+    enabled: bool = True
+    recovery: RecoveryPolicy = RecoveryPolicy.AUTOMATIC
+    recover_on: frozenset[str] = frozenset({"tower_restart", "crash", "lost"})
+    max_recovery_attempts: int = 2
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_from: Mapping[str, str] = field(default_factory=dict)
+    """Declared variable -> the key that declared it (`agents.coder.env_from`, `defaults.env_from`, ...)."""
+    args: tuple[str, ...] = ()
+    timeout_sec: float = 3600.0
+    stall_sec: float | None = None
+    first_output_sec: float | None = None
+    linger_sec: float = 2.0
+    orphan_sec: float = 900.0
+    max_concurrent: int | None = None
+    max_pending: int | None = None
+    context_budget: int | None = None
+    memory_bytes: int = 4096
+    snapshot: str = "work"
+    """work (HEAD, uncommitted and untracked) or head."""
+    snapshot_include: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Key -> where its value came from: agent, defaults, runner, built in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A directed permission: who may send to whom."""
+
+    sender: str
+    receiver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`[layover]` and the factory-wide part of `[defaults]`."""
+
+    state_dir: str
+    work_dir: str
+    socket: str
+    socket_group: str | None = None
+    allowed_dirs: tuple[str, ...] = ()
+    prompt_dir: str = ""
+    on_stop: OnStop = OnStop.STOP
+    grace_sec: float = 20.0
+    max_body_bytes: int = 1 << 20
+    max_log_bytes: int = 256 << 20
+    min_free_bytes: int = 512 << 20
+    snapshots_dir: str = ""
+    max_concurrent_runs: int = 4
+    max_hops: int = 8
+    max_runs: int = 64
+    fuel: int = 5_000_000
+    """Micro-dollars of an itinerary."""
+    shared_writers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factory:
+    """What one configuration file describes. `generation` is given when it becomes the live one."""
+
+    path: str
+    digest: str
+    """SHA-256 over the configuration and every prompt file that it names."""
+    settings: Settings
+    agents: Mapping[str, Agent]
+    runners: Mapping[str, Runner]
+    routes: frozenset[Route] = frozenset()
+    generation: int = 0
+
+    def may_send(self, sender: str, receiver: str) -> bool:
+        """Whether a declared route leads from one agent to the other."""
+        return Route(sender=sender, receiver=receiver) in self.routes
+
+    def peers(self, sender: str) -> tuple[str, ...]:
+        """Names that `sender` may send to, sorted."""
+        return tuple(sorted(route.receiver for route in self.routes if route.sender == sender))

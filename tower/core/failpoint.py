@@ -1,0 +1,54 @@
+"""Named places between accepting a flight and settling its run, where a test may cut the power.
+
+`failpoint("claim.before")` does nothing unless that name was armed. Arming belongs to the daemon's start, which
+reads `TOWER_FAILPOINTS` ("name=action,name=action"); neither the shipped unit nor the image sets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+NAMES: Final = (
+    "send.before-commit",
+    "send.after-commit",
+    "claim.before",
+    "claim.after",
+    "workspace.before",
+    "workspace.after",
+    "folder.after",
+    "token.after",
+    "keeper.before",
+    "keeper.after",
+    "keeper.recorded",
+    "settle.before",
+    "settle.after",
+    "workspace.removed",
+)
+"""In the order in which one flight passes them."""
+
+KEEPER_NAMES: Final = (
+    "keeper.start-before",
+    "keeper.start-after",
+    "keeper.forked",
+    "keeper.exit-before",
+    "keeper.exit-after",
+    "keeper.swept",
+)
+"""Inside the keeper, in order; they travel in its plan."""
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def arm(name: str, action: Callable[[], None]) -> None:
+    """Run `action` whenever the place `name` is passed. Raises `ValueError` for a name that stands nowhere."""
+    if name not in NAMES:
+        raise ValueError(f"no failpoint is called {name!r}; there are {', '.join(NAMES)}")
+    _armed[name] = action
+
+
+def failpoint(name: str) -> None:
+    """Mark a place. Costs one dictionary look-up when nothing is armed."""
+    action = _armed.get(name)
+    if action is not None:
+        action()

@@ -1,0 +1,160 @@
+"""What the tower keeps about its work: flights, itineraries, runs, processes, events.
+
+Plain values, one per row of the store. Times are seconds since the Unix epoch (UTC), money is integer
+micro-dollars, sizes are bytes. Unknown is `None`, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tower.core.states import Cause, FlightState, HeldReason, Outcome, RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Who sent a flight, by the tower's record.
+
+    `kind` is person, agent, schedule, layover, recovery, steer or reply.
+    """
+
+    kind: str
+    name: str
+    ref: str | None = None
+    """The run (for agents) or other id that the sending came from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flight:
+    """One message to one agent; its arrival is what starts the agent."""
+
+    id: str
+    itinerary: str
+    sender: Sender
+    receiver: str
+    body: str
+    created_at: float
+    state: FlightState = FlightState.QUEUED
+    hops_remaining: int = 0
+    priority: int = 0
+    key: str | None = None
+    not_before: float | None = None
+    held_reason: HeldReason | None = None
+    reason: str | None = None
+    """In words: why it is held, refused, dead; and what changes that."""
+    release_at: float | None = None
+    attempt: int = 1
+    """The number that its next run will carry."""
+    cause: Cause = Cause.DISPATCH
+    """Why its next run will be started."""
+    follows_run: str | None = None
+    """The run that its next run takes over from."""
+    outcome: Outcome | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Itinerary:
+    """The chain of flights that one trigger caused, with every budget it carries."""
+
+    id: str
+    created_at: float
+    max_hops: int
+    max_runs: int
+    fuel_limit: int
+    """Micro-dollars."""
+    name: str | None = None
+    pipeline: str | None = None
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    fuel_spent: int = 0
+    fuel_reserved: int = 0
+    runs_started: int = 0
+    spawn_generation: int = 0
+    parent: str | None = None
+    narrowing: tuple[str, ...] | None = None
+    cancelled_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One keeper and the agent program under it. A transient run has one; a resident's turns share one."""
+
+    id: str
+    agent: str
+    folder: str
+    created_at: float
+    keeper_pid: int | None = None
+    keeper_ticks: int | None = None
+    """Start time of the keeper in clock ticks since boot: with pid and boot id it names a process for good."""
+    boot_id: str | None = None
+    pid: int | None = None
+    pid_ticks: int | None = None
+    protocol: int | None = None
+    ended_at: float | None = None
+    last_seen_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One supervised execution, with all that is needed to settle it after a crash."""
+
+    id: str
+    agent: str
+    runner: str
+    generation: int
+    itinerary: str
+    process: str
+    state: RunState
+    attempt: int
+    cause: Cause
+    number: int
+    """This is the agent's n-th run in this state folder, counting from 1."""
+    queued_at: float
+    claimed_at: float
+    flights: tuple[str, ...] = ()
+    follows_run: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    payload_sha256: str | None = None
+    payload_bytes: int | None = None
+    estimate_tokens: int | None = None
+    token_sha256: str | None = None
+    model_asked: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost: int | None = None
+    """Micro-dollars; `None` is not reported, which is not zero."""
+    cost_source: str | None = None
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    """Bytes of the largest process."""
+    outcome: Outcome | None = None
+    reason: str | None = None
+    stopping: str | None = None
+    """Why the tower asked it to end, if it did: cancelled, halted, stop, removed."""
+    workspace_kind: str | None = None
+    workspace: str | None = None
+    base_commit: str | None = None
+    notes: tuple[str, ...] = ()
+    """What was mended, what could not be enforced, what a person should know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened, for the log, the stream and the morning. `seq` is given by the store."""
+
+    type: str
+    at: float
+    seq: int = 0
+    itinerary: str | None = None
+    flight: str | None = None
+    run: str | None = None
+    agent: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)

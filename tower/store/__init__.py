@@ -1,0 +1,1 @@
+"""Floor 1: the only place that knows SQL. Operations are plain functions over a connection."""

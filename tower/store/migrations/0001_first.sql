@@ -1,0 +1,146 @@
+-- Times are seconds since the Unix epoch (UTC); money is integer micro-dollars; sizes are bytes; NULL is unknown.
+
+CREATE TABLE itineraries (
+  id               TEXT PRIMARY KEY,
+  created_at       REAL NOT NULL,
+  name             TEXT,
+  pipeline         TEXT,
+  flags            TEXT NOT NULL DEFAULT '{}',
+  max_hops         INTEGER NOT NULL,
+  max_runs         INTEGER NOT NULL,
+  fuel_limit       INTEGER NOT NULL,
+  fuel_spent       INTEGER NOT NULL DEFAULT 0,
+  fuel_reserved    INTEGER NOT NULL DEFAULT 0,
+  runs_started     INTEGER NOT NULL DEFAULT 0,
+  spawn_generation INTEGER NOT NULL DEFAULT 0,
+  parent           TEXT REFERENCES itineraries (id),
+  narrowing        TEXT,
+  cancelled_at     REAL
+) STRICT;
+
+CREATE TABLE flights (
+  id             TEXT PRIMARY KEY,
+  itinerary      TEXT NOT NULL REFERENCES itineraries (id),
+  sender_kind    TEXT NOT NULL,
+  sender_name    TEXT NOT NULL,
+  sender_ref     TEXT,
+  receiver       TEXT NOT NULL,
+  body           TEXT NOT NULL,
+  created_at     REAL NOT NULL,
+  state          TEXT NOT NULL,
+  hops_remaining INTEGER NOT NULL,
+  priority       INTEGER NOT NULL,
+  key            TEXT,
+  not_before     REAL,
+  held_reason    TEXT,
+  reason         TEXT,
+  release_at     REAL,
+  attempt        INTEGER NOT NULL DEFAULT 1,
+  cause          TEXT NOT NULL DEFAULT 'dispatch',
+  follows_run    TEXT,
+  outcome        TEXT,
+  ended_at       REAL
+) STRICT;
+
+CREATE INDEX flights_of_itinerary ON flights (itinerary);
+-- The queue of one agent, in the order in which it is served; ended flights do not weigh on it.
+CREATE INDEX flights_queued ON flights (receiver, priority DESC, created_at, id) WHERE state = 'queued';
+CREATE INDEX flights_waiting ON flights (state) WHERE state IN ('queued', 'held', 'parked', 'starting', 'running');
+CREATE INDEX flights_key ON flights (key, receiver, created_at) WHERE key IS NOT NULL;
+CREATE INDEX flights_sent_by ON flights (sender_ref) WHERE sender_ref IS NOT NULL;
+
+CREATE TABLE processes (
+  id           TEXT PRIMARY KEY,
+  agent        TEXT NOT NULL,
+  folder       TEXT NOT NULL,
+  created_at   REAL NOT NULL,
+  keeper_pid   INTEGER,
+  keeper_ticks INTEGER,
+  boot_id      TEXT,
+  pid          INTEGER,
+  pid_ticks    INTEGER,
+  protocol     INTEGER,
+  ended_at     REAL,
+  last_seen_at REAL
+) STRICT;
+
+CREATE TABLE runs (
+  id              TEXT PRIMARY KEY,
+  agent           TEXT NOT NULL,
+  runner          TEXT NOT NULL,
+  generation      INTEGER NOT NULL,
+  itinerary       TEXT NOT NULL REFERENCES itineraries (id),
+  process         TEXT NOT NULL REFERENCES processes (id),
+  state           TEXT NOT NULL,
+  attempt         INTEGER NOT NULL,
+  cause           TEXT NOT NULL,
+  number          INTEGER NOT NULL,
+  queued_at       REAL NOT NULL,
+  claimed_at      REAL NOT NULL,
+  follows_run     TEXT,
+  started_at      REAL,
+  ended_at        REAL,
+  payload_sha256  TEXT,
+  payload_bytes   INTEGER,
+  estimate_tokens INTEGER,
+  token_sha256    TEXT,
+  model_asked     TEXT,
+  model           TEXT,
+  effort          TEXT,
+  tokens_in       INTEGER,
+  tokens_cached   INTEGER,
+  tokens_out      INTEGER,
+  cost            INTEGER,
+  cost_source     TEXT,
+  exit_code       INTEGER,
+  exit_signal     INTEGER,
+  cpu_seconds     REAL,
+  peak_memory     INTEGER,
+  outcome         TEXT,
+  reason          TEXT,
+  stopping        TEXT,
+  workspace_kind  TEXT,
+  workspace       TEXT,
+  base_commit     TEXT,
+  notes           TEXT NOT NULL DEFAULT '[]'
+) STRICT;
+
+CREATE INDEX runs_open ON runs (state) WHERE state != 'ended';
+CREATE INDEX runs_of_itinerary ON runs (itinerary);
+CREATE INDEX runs_of_agent ON runs (agent, id);
+CREATE UNIQUE INDEX runs_token ON runs (token_sha256) WHERE token_sha256 IS NOT NULL;
+
+-- A released join hands several flights to one run; a recovered flight has several runs.
+CREATE TABLE run_flights (
+  run      TEXT NOT NULL REFERENCES runs (id),
+  flight   TEXT NOT NULL REFERENCES flights (id),
+  position INTEGER NOT NULL,
+  PRIMARY KEY (run, flight)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX runs_of_flight ON run_flights (flight, run);
+
+CREATE TABLE agent_runs (
+  agent TEXT PRIMARY KEY,
+  count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+  seq       INTEGER PRIMARY KEY AUTOINCREMENT,
+  at        REAL NOT NULL,
+  type      TEXT NOT NULL,
+  itinerary TEXT,
+  flight    TEXT,
+  run       TEXT,
+  agent     TEXT,
+  data      TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+CREATE INDEX events_of_itinerary ON events (itinerary, seq) WHERE itinerary IS NOT NULL;
+
+CREATE TABLE generations (
+  number    INTEGER PRIMARY KEY,
+  digest    TEXT NOT NULL,
+  path      TEXT NOT NULL,
+  loaded_at REAL NOT NULL
+) STRICT;

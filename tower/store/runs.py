@@ -1,0 +1,132 @@
+"""Runs and their processes: the claim, what becomes known while they live, and reading them back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tower.core.records import Process, Run
+from tower.core.states import Cause, Outcome, RunState
+from tower.store.database import Connection, row, rows
+
+_RUN_COLUMNS: Final = tuple(name for name in Run.__dataclass_fields__ if name != "flights")
+_PROCESS_COLUMNS: Final = tuple(Process.__dataclass_fields__)
+
+
+def insert_process(connection: Connection, process: Process) -> None:
+    """Write the record of a process before it exists."""
+    _insert(connection, "processes", {name: getattr(process, name) for name in _PROCESS_COLUMNS})
+
+
+def insert(connection: Connection, run: Run) -> None:
+    """Write a run with the flights that it is told of."""
+    values = {name: getattr(run, name) for name in _RUN_COLUMNS} | {"notes": json.dumps(run.notes)}
+    _insert(connection, "runs", values)
+    connection.executemany(
+        "INSERT INTO run_flights (run, flight, position) VALUES (?, ?, ?)",
+        [(run.id, flight, position) for position, flight in enumerate(run.flights)],
+    )
+
+
+def next_number(connection: Connection, agent: str) -> int:
+    """Count one more run of this agent and return its number."""
+    found = row(
+        connection,
+        "INSERT INTO agent_runs (agent, count) VALUES (?, 1)"
+        " ON CONFLICT (agent) DO UPDATE SET count = count + 1 RETURNING count",
+        (agent,),
+    )
+    assert found is not None  # noqa: S101 (RETURNING always returns)
+    return int(found[0])
+
+
+def update(connection: Connection, identity: str, **changes: Any) -> None:
+    """Set columns of a run."""
+    _update(connection, "runs", _RUN_COLUMNS, identity, changes)
+
+
+def update_process(connection: Connection, identity: str, **changes: Any) -> None:
+    """Set columns of a process."""
+    _update(connection, "processes", _PROCESS_COLUMNS, identity, changes)
+
+
+def add_notes(connection: Connection, identity: str, notes: Iterable[str]) -> None:
+    """Append to what a person should know of a run; what stands there already is not said twice."""
+    found = row(connection, "SELECT notes FROM runs WHERE id = ?", (identity,))
+    known: list[str] = json.loads(found[0]) if found else []
+    known += [note for note in dict.fromkeys(notes) if note not in known]
+    connection.execute("UPDATE runs SET notes = ? WHERE id = ?", (json.dumps(known), identity))
+
+
+def get(connection: Connection, identity: str) -> Run | None:
+    """One run by its whole id."""
+    found = row(connection, "SELECT * FROM runs WHERE id = ?", (identity,))
+    return _run(connection, found) if found else None
+
+
+def process(connection: Connection, identity: str) -> Process | None:
+    """One process by its whole id."""
+    found = row(connection, "SELECT * FROM processes WHERE id = ?", (identity,))
+    return Process(**{name: found[name] for name in _PROCESS_COLUMNS}) if found else None
+
+
+def by_token(connection: Connection, token_sha256: str) -> Run | None:
+    """The run that a token's hash belongs to, if that run is still open."""
+    sql = "SELECT * FROM runs WHERE token_sha256 = ? AND state != 'ended'"
+    found = row(connection, sql, (token_sha256,))
+    return _run(connection, found) if found else None
+
+
+def open_runs(connection: Connection) -> list[Run]:
+    """Runs that were claimed and have not ended, oldest first."""
+    found = rows(connection, "SELECT * FROM runs WHERE state != 'ended' ORDER BY id")
+    return [_run(connection, one) for one in found]
+
+
+def listing(connection: Connection, *, every: bool, agent: str | None = None, limit: int) -> list[Run]:
+    """Runs, newest first: those alive, or all."""
+    # The condition stands as text, so that the partial index over open runs is used.
+    which = "1" if every else "state != 'ended'"
+    sql = f"SELECT * FROM runs WHERE {which} AND (? IS NULL OR agent = ?) ORDER BY id DESC LIMIT ?"  # noqa: S608
+    return [_run(connection, found) for found in rows(connection, sql, (agent, agent, limit))]
+
+
+def of_itinerary(connection: Connection, itinerary: str) -> list[Run]:
+    """All runs of a chain, oldest first."""
+    found = rows(connection, "SELECT * FROM runs WHERE itinerary = ? ORDER BY id", (itinerary,))
+    return [_run(connection, one) for one in found]
+
+
+def of_flight(connection: Connection, flight: str) -> list[Run]:
+    """All runs that were told of a flight, oldest first."""
+    sql = "SELECT runs.* FROM run_flights JOIN runs ON id = run WHERE flight = ? ORDER BY id"
+    return [_run(connection, found) for found in rows(connection, sql, (flight,))]
+
+
+def _insert(connection: Connection, table: str, values: dict[str, Any]) -> None:
+    columns = ", ".join(values)
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))  # noqa: S608 (names are this module's)
+
+
+def _update(connection: Connection, table: str, known: tuple[str, ...], identity: str, changes: dict[str, Any]) -> None:
+    unknown = changes.keys() - set(known)
+    if unknown:
+        raise ValueError(f"{table} has no {', '.join(sorted(unknown))}")
+    assignments = ", ".join(f"{column} = ?" for column in changes)
+    connection.execute(f"UPDATE {table} SET {assignments} WHERE id = ?", (*changes.values(), identity))  # noqa: S608 (columns are checked above)
+
+
+def _run(connection: Connection, found: sqlite3.Row) -> Run:
+    values = {name: found[name] for name in _RUN_COLUMNS}
+    told = rows(connection, "SELECT flight FROM run_flights WHERE run = ? ORDER BY position", (found["id"],))
+    values |= {
+        "state": RunState(found["state"]),
+        "cause": Cause(found["cause"]),
+        "outcome": Outcome(found["outcome"]) if found["outcome"] else None,
+        "notes": tuple(json.loads(found["notes"])),
+        "flights": tuple(one["flight"] for one in told),
+    }
+    return Run(**values)
