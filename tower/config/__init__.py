@@ -1,0 +1,1 @@
+"""Floor 1: reads the configuration file and the prompt files, and says what is wrong with them."""
