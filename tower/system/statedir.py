@@ -1,0 +1,119 @@
+"""The state folder: where everything that must survive the tower lies, and how it is made fit for use.
+
+Owns the names in it. Who may use it at a time is `lock`'s, what the files hold is each owner's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tower.core.errors import BusyError, InvalidError, TowerError
+
+PRIVATE: Final = 0o700
+"""Mode of every folder here: bodies, logs and memory are nobody else's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateDir:
+    """The paths of one state folder. `root` is absolute."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        return self.root / "tower.db"
+
+    @property
+    def lock(self) -> Path:
+        """The folder itself: a lock on it cannot be taken away by removing a file."""
+        return self.root
+
+    @property
+    def socket(self) -> Path:
+        """Where the control socket lies unless the configuration names another place."""
+        return self.root / "tower.sock"
+
+    @property
+    def socket_path_file(self) -> Path:
+        """One line: where the control socket really is, for clients that know only the state folder."""
+        return self.root / "socket.path"
+
+    @property
+    def keepers(self) -> Path:
+        """The keepers' sockets. One letter, since 107 bytes are all that a socket's path may have."""
+        return self.root / "k"
+
+    @property
+    def hangars(self) -> Path:
+        return self.root / "hangars"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.root / "snapshots"
+
+    @property
+    def ground_stop(self) -> Path:
+        """The kill switch: engaged while this file exists."""
+        return self.root / "ground-stop"
+
+    def hangar(self, agent: str) -> Path:
+        """An agent's own folder: its memory and one folder per run."""
+        return self.hangars / agent
+
+    def run_folder(self, agent: str, run: str) -> Path:
+        return self.hangars / agent / run
+
+
+def prepare(root: Path) -> StateDir:
+    """Make the state folder and its parts, private to this user, and return its paths.
+
+    Raises `InvalidError` when it is no folder, belongs to somebody else or cannot be written, and `BusyError` when
+    the disk has no room for it.
+    """
+    state = StateDir(root.absolute())
+    try:
+        for folder in (state.root, state.keepers, state.hangars, state.snapshots):
+            _make_private(folder)
+        if not os.access(state.root, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EROFS, "it is not writable")
+        _keep_out_of_git(state.root / ".gitignore")
+    except OSError as error:
+        raise _unusable(state.root, error) from error
+    return state
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise InvalidError(
+            "state-dir",
+            f"cannot keep state in {folder}: it belongs to uid {found.st_uid}, and the tower runs as {os.geteuid()}",
+            "name a folder of the tower's own in [layover] state_dir; one inside this folder will do",
+        )
+    if stat.S_IMODE(found.st_mode) != PRIVATE:
+        folder.chmod(PRIVATE)
+
+
+def _keep_out_of_git(path: Path) -> None:
+    """A factory often lives in the repository that its agents work in; `git add -A` must not meet our files."""
+    if not path.exists():
+        path.write_text("*\n")
+
+
+def _unusable(root: Path, error: OSError) -> TowerError:
+    words = (error.strerror or str(error)).lower()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return BusyError(
+            "disk-full", f"cannot keep state in {root}: {words}", "make room on that disk, then start again"
+        )
+    return InvalidError(
+        "state-dir",
+        f"cannot keep state in {root}: {words}",
+        "name a folder that this user can write in [layover] state_dir",
+    )
