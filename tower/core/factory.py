@@ -137,6 +137,8 @@ class Settings:
     fuel: int = 5_000_000
     """Micro-dollars of an itinerary."""
     shared_writers: bool = False
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Key (`layover.socket`) -> where its value came from: file, environment VARIABLE, built in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
