@@ -56,6 +56,8 @@ class Hold:
 
     reason: HeldReason
     words: str
+    seconds: float | None = None
+    """After which it is looked at again by itself; None: not before something changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tower.core.states import Cause, FlightState, HeldReason, Outcome, RunState
+from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,8 @@ class Flight:
     """Why its next run will be started."""
     follows_run: str | None = None
     """The run that its next run takes over from."""
+    note: str | None = None
+    """What the person who released or restarted it wrote, for its next run."""
     outcome: Outcome | None = None
     ended_at: float | None = None
 
@@ -136,6 +138,8 @@ class Run:
     peak_memory: int | None = None
     """Bytes of the largest process."""
     outcome: Outcome | None = None
+    interruption: Interruption | None = None
+    """What cut it off, if anything did."""
     reason: str | None = None
     stopping: str | None = None
     """Why the tower asked it to end, if it did: cancelled, halted, stop, removed."""

@@ -21,6 +21,7 @@ _COLUMNS: Final = frozenset(
         "attempt",
         "cause",
         "follows_run",
+        "note",
         "outcome",
         "ended_at",
     }
@@ -207,6 +208,7 @@ def flight_of(found: sqlite3.Row) -> Flight:
         attempt=found["attempt"],
         cause=Cause(found["cause"]),
         follows_run=found["follows_run"],
+        note=found["note"],
         outcome=Outcome(found["outcome"]) if found["outcome"] else None,
         ended_at=found["ended_at"],
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tower.core.records import Process, Run
-from tower.core.states import Cause, Outcome, RunState
+from tower.core.states import Cause, Interruption, Outcome, RunState
 from tower.store.database import Connection, row, rows
 
 _RUN_COLUMNS: Final = tuple(name for name in Run.__dataclass_fields__ if name != "flights")
@@ -126,6 +126,7 @@ def _run(connection: Connection, found: sqlite3.Row) -> Run:
         "state": RunState(found["state"]),
         "cause": Cause(found["cause"]),
         "outcome": Outcome(found["outcome"]) if found["outcome"] else None,
+        "interruption": Interruption(found["interruption"]) if found["interruption"] else None,
         "notes": tuple(json.loads(found["notes"])),
         "flights": tuple(one["flight"] for one in told),
     }

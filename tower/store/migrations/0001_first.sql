@@ -38,6 +38,7 @@ CREATE TABLE flights (
   attempt        INTEGER NOT NULL DEFAULT 1,
   cause          TEXT NOT NULL DEFAULT 'dispatch',
   follows_run    TEXT,
+  note           TEXT,
   outcome        TEXT,
   ended_at       REAL
 ) STRICT;
@@ -97,6 +98,7 @@ CREATE TABLE runs (
   cpu_seconds     REAL,
   peak_memory     INTEGER,
   outcome         TEXT,
+  interruption    TEXT,
   reason          TEXT,
   stopping        TEXT,
   workspace_kind  TEXT,
