@@ -92,8 +92,17 @@ def test_text_in_strings_and_comments_is_no_key() -> None:
     assert ("a",) not in positions
 
 
-def test_the_keys_of_a_line() -> None:
-    assert scan("a.b = 1\nc = 2\n").on_line(1) == (("a",), ("a", "b"))
+@pytest.mark.parametrize(
+    ("text", "second", "first"),
+    [
+        ("a = 1\nb = 2\n a = [\n1]\n", (3, 2), (1, 1)),
+        ("[a.b]\n[a]\n[ a ]\n", (3, 3), (2, 2)),
+        ("x = { a = 1, a = 2 }", (1, 14), (1, 7)),
+        ("[[r]]\na = 1\n[[r]]\na = 1\n'a' = 1", (5, 1), (4, 1)),
+    ],
+)
+def test_a_key_that_is_set_twice(text: str, second: tuple[int, int], first: tuple[int, int]) -> None:
+    assert scan(text).repeat == (second, first)
 
 
 # --- against tomllib -----------------------------------------------------------------------------
@@ -178,6 +187,7 @@ def test_every_path_that_tomllib_has_is_found_where_its_name_stands(text: str) -
     tree = tomllib.loads(text)
     positions = scan(text)
     assert positions.too_deep is None
+    assert positions.repeat is None
     lines = text.split("\n")
     for path, value in paths_of(tree):
         assert path in positions

@@ -39,9 +39,18 @@ _SCALAR: Final = re.compile(r"""[^\s,=\[\]{}#"'][^,\[\]{}#"'\n]*""")
 class Positions:
     """Places of the keys of one document."""
 
-    def __init__(self, text: str, offsets: Mapping[KeyPath, int], too_deep: int | None) -> None:
+    def __init__(
+        self,
+        text: str,
+        offsets: Mapping[KeyPath, int],
+        *,
+        repeat: tuple[int, int] | None = None,
+        too_deep: int | None = None,
+    ) -> None:
         self._newlines = [found.start() for found in re.finditer("\n", text)]
         self._offsets = offsets
+        self.repeat = None if repeat is None else (self._place(repeat[0]), self._place(repeat[1]))
+        """Where the first key that is set twice stands for the second time, and for the first."""
         self.too_deep = None if too_deep is None else self._place(too_deep)
         """Where a key path passes `MAX_DEPTH`; nothing after that place is known."""
 
@@ -53,10 +62,6 @@ class Positions:
         while path and path not in self._offsets:
             path = path[:-1]
         return self._place(self._offsets[path]) if path else (1, 1)
-
-    def on_line(self, line: int) -> tuple[KeyPath, ...]:
-        """Keys whose (first) place is on that line."""
-        return tuple(path for path, offset in self._offsets.items() if self._place(offset)[0] == line)
 
     def _place(self, offset: int) -> Place:
         before = bisect_right(self._newlines, offset - 1)
@@ -70,8 +75,8 @@ def scan(text: str) -> Positions:
     try:
         scanner.document()
     except _TooDeepError:
-        return Positions(text, scanner.offsets, scanner.at)
-    return Positions(text, scanner.offsets, None)
+        return Positions(text, scanner.offsets, repeat=scanner.repeat, too_deep=scanner.at)
+    return Positions(text, scanner.offsets, repeat=scanner.repeat)
 
 
 class _MalformedError(Exception):
@@ -88,6 +93,7 @@ class _Scanner:
         self.at = 0
         self.table: KeyPath = ()
         self.offsets: dict[KeyPath, int] = {}
+        self.repeat: tuple[int, int] | None = None
         self._implied: set[KeyPath] = set()
         """Tables known only because a longer header or dotted key went through them."""
         self._last: dict[KeyPath, int] = {}
@@ -199,6 +205,8 @@ class _Scanner:
         elif not implied and path in self._implied:
             self.offsets[path] = offset
             self._implied.discard(path)
+        elif not implied and self.repeat is None:
+            self.repeat = offset, self.offsets[path]
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
         found = pattern.match(self.text, self.at)

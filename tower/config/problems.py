@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from tower.config.positions import KeyPath, Positions
@@ -61,9 +62,11 @@ def key_text(path: KeyPath) -> str:
 class Findings:
     """Problems found so far in one configuration. The same finding at the same place is kept once."""
 
-    def __init__(self, file: str, positions: Positions) -> None:
+    def __init__(self, file: str, folder: Path, positions: Positions) -> None:
+        """`file` is the configuration file as a person named it, `folder` the absolute folder it stands in."""
         self.file = file
         self.positions = positions
+        self._folder = folder
         self._found: dict[Problem, None] = {}
 
     def error(self, path: KeyPath, sentence: str, hint: str = "") -> None:
@@ -75,6 +78,13 @@ class Findings:
         """Like `error`, for what may be meant."""
         line, column = self.positions.find(path)
         self.add(self.file, line, column, key_text(path), sentence, hint, "warning")
+
+    def shown(self, path: Path) -> str:
+        """A path as a person would name it who named the configuration file as `file`."""
+        try:
+            return str(Path(self.file).parent / path.relative_to(self._folder))
+        except ValueError:
+            return str(path)
 
     def environment(self, variable: str, sentence: str, hint: str = "", severity: Severity = "error") -> None:
         """A problem with a variable of the tower's own environment."""

@@ -1,0 +1,169 @@
+"""Agent records: inheritance applied, texts read, places resolved.
+
+One agent is looked at a time; what agents mean to one another is left to `checks`, where one works to `places`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tower.config.inherit import Inherited, Origin, inherit
+from tower.config.places import resolve_work_dir
+from tower.config.positions import KeyPath
+from tower.config.problems import Findings, key_text
+from tower.config.runners import Runners, check_placeholders
+from tower.config.schema import AgentTable
+from tower.config.tables import Checked, Tables
+from tower.config.texts import Fault, Library, Text, include_directives, names_file, persona_text, role_text
+from tower.core.factory import Access, Agent, RecoveryPolicy, Settings
+
+_INCLUDE = "@include is not available yet"
+_INCLUDE_HINT = "write the text itself here"
+_NEVER_A_MODEL = frozenset({"fake", "unavailable", "none"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReader:
+    """Makes the agents of one factory from its tables; problems go to `findings`."""
+
+    tables: Tables
+    settings: Settings
+    runners: Runners
+    library: Library
+    folder: Path
+    """Absolute folder of the configuration file."""
+    findings: Findings
+
+    def read(self) -> dict[str, Agent]:
+        """Every agent that could be made."""
+        made = ((name, self._agent(name, checked)) for name, checked in self.tables.agents.items())
+        return {name: agent for name, agent in made if agent is not None}
+
+    def _agent(self, name: str, checked: Checked[AgentTable]) -> Agent | None:
+        declared = {runner: it.value.env_from for runner, it in self.tables.runners.items()}
+        inherited = inherit(name, checked.given, self.tables.defaults.given, declared)
+        runner = self._runner(name, checked, inherited)
+        instructions = self._instructions(name, checked)
+        persona = self._prose(name, "persona", inherited, lambda it: persona_text(it.text))
+        role = self._prose(name, "role", inherited, role_text)
+        work_dir = resolve_work_dir(name, self.tables, self.settings, self.folder, self.findings)
+        check_placeholders(checked.value.args, ("agents", name, "args"), self.findings)
+        self._check_variables(name, inherited)
+        if runner is None or instructions is None:
+            return None
+        values = {**inherited.values, "runner": runner, "persona": persona, "role": role}
+        values["access"] = Access(values["access"])
+        values["recovery"] = RecoveryPolicy(values["recovery"])
+        values["recover_on"] = frozenset(values["recover_on"])
+        return Agent(
+            name=name,
+            instructions=instructions,
+            instructions_sha256=hashlib.sha256(instructions.encode()).hexdigest(),
+            work_dir=work_dir,
+            env=inherited.env,
+            env_from=inherited.env_from,
+            origins={**inherited.origins, "work_dir": Origin.AGENT if checked.value.work_dir else "layover.work_dir"},
+            **values,
+        )
+
+    def _runner(self, name: str, checked: Checked[AgentTable], inherited: Inherited) -> str | None:
+        text = inherited.values["runner"]
+        if text is None:
+            if "runner" not in checked.unsound | self.tables.defaults.unsound:
+                self.findings.error(
+                    ("agents", name), "has no runner", f"write runner in [agents.{name}] or in [defaults]"
+                )
+            return None
+        path = self._written(name, "runner", inherited)
+        runner = self.runners.get(text, path)
+        if runner is None:
+            return None
+        if inherited.model_left is not None and runner.kind not in _NEVER_A_MODEL:
+            given = self.tables.defaults.value
+            self.findings.warning(
+                path,
+                f"agent {name} uses the own model of runner {text}: {inherited.model_left}, the model of [defaults],"
+                f" is for runner {given.runner}",
+                f'write model in [agents.{name}] ("" says that this is meant), or move it out of [defaults]',
+            )
+        self._check_model(name, inherited, (*runner.command, *runner.args) if runner.kind == "command" else None)
+        return runner.name
+
+    def _check_model(self, name: str, inherited: Inherited, words: tuple[str, ...] | None) -> None:
+        for key in ("model", "effort"):
+            if words is None or inherited.values[key] is None:
+                continue
+            if not any(f"{{{key}}}" in word for word in (*words, *inherited.values["args"])):
+                self.findings.warning(
+                    self._written(name, key, inherited),
+                    f"runner {inherited.values['runner']} has no place for it",
+                    f"write {{{key}}} into its command; the program finds it in LAYOVER_{key.upper()} all the same",
+                )
+
+    def _instructions(self, name: str, checked: Checked[AgentTable]) -> str | None:
+        table, path = checked.value, ("agents", name)
+        if table.prompt is not None and table.prompt_file is not None:
+            self.findings.error((*path, "prompt_file"), f"agent {name} has prompt as well", "keep one of the two")
+            return None
+        if table.prompt_file is not None:
+            return self._prompt_file(table.prompt_file, (*path, "prompt_file"))
+        if table.prompt is None:
+            if checked.unsound.isdisjoint({"prompt", "prompt_file"}):
+                self.findings.error(path, "has neither prompt nor prompt_file", "write one of the two")
+            return None
+        if not table.prompt.strip():
+            self.findings.error((*path, "prompt"), "says nothing", "write the agent's standing instructions")
+            return None
+        if any(include_directives(table.prompt)):
+            self.findings.error((*path, "prompt"), _INCLUDE, _INCLUDE_HINT)
+        return table.prompt
+
+    def _prompt_file(self, file: str, path: KeyPath) -> str | None:
+        source = self.library.read(file)
+        if isinstance(source, Fault):
+            self._fault(path, source)
+            return None
+        if not source.text.strip():
+            self.findings.error(path, f"names {file}, which says nothing", "write instructions into it")
+            return None
+        for line in include_directives(source.text):
+            self._fault(path, Fault(sentence=_INCLUDE, hint=_INCLUDE_HINT, path=source.path, line=line))
+        return source.text
+
+    def _prose(self, name: str, key: str, inherited: Inherited, render: Callable[[Text], str | Fault]) -> str | None:
+        """A persona or role: the prose itself, or what its file comes to."""
+        value: str | None = inherited.values[key]
+        if value is None or not names_file(value):
+            return value
+        path = self._written(name, key, inherited)
+        source = self.library.read(value)
+        text = source if isinstance(source, Fault) else render(source)
+        if isinstance(text, Fault):
+            self._fault(path, text)
+            return None
+        if not text:
+            self.findings.error(path, f"names {value}, which says nothing", "write something into it")
+        return text
+
+    def _check_variables(self, name: str, inherited: Inherited) -> None:
+        for variable in inherited.env.keys() & inherited.env_from.keys():
+            path: KeyPath = ("agents", name, "env", variable)
+            self.findings.error(
+                path if path in self.findings.positions else ("defaults", "env", variable),
+                f"is set here and forwarded by {inherited.env_from[variable]}",
+                "keep one of the two",
+            )
+
+    def _written(self, name: str, key: str, inherited: Inherited) -> KeyPath:
+        """Where the value of an agent's key is written."""
+        return ("defaults", key) if inherited.origins[key] == Origin.DEFAULTS else ("agents", name, key)
+
+    def _fault(self, path: KeyPath, fault: Fault) -> None:
+        if fault.path is None:
+            self.findings.error(path, fault.sentence, fault.hint)
+        else:
+            file = self.findings.shown(fault.path)
+            self.findings.add(file, fault.line, fault.column, key_text(path), fault.sentence, fault.hint, "error")

@@ -1,0 +1,106 @@
+"""What differs between two factories, in lines that a person reads after a reload.
+
+Long texts and values of variables are never shown; that they changed is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from tower.config.overrides import LayoverTable
+from tower.core.factory import Agent, Factory, Route, Runner, Settings
+
+RESTART: Final = ("state_dir", "socket", "socket_group")
+"""Keys of `[layover]` that take effect at a start alone: the lock and the socket are taken once."""
+
+_UNSHOWN: Final = frozenset({"origins", "instructions_sha256", "name"})
+_TEXTS: Final = frozenset({"instructions", "persona", "role", "purpose", "env"})
+_LONGEST: Final = 60
+"""Characters of a value that are shown."""
+
+
+def diff(old: Factory, new: Factory) -> tuple[str, ...]:
+    """Lines such as `agents.coder: timeout_sec 3600 -> 60`: settings, runners, agents, routes."""
+    return (
+        *_settings(old.settings, new.settings),
+        *_tables("runners", old.runners, new.runners),
+        *_tables("agents", old.agents, new.agents),
+        *_routes(old.routes, new.routes),
+    )
+
+
+def needs_restart(old: Factory, new: Factory) -> tuple[str, ...]:
+    """Keys (`layover.socket`) whose change waits for the next start of the tower."""
+    return tuple(f"layover.{key}" for key in RESTART if getattr(old.settings, key) != getattr(new.settings, key))
+
+
+def _settings(old: Settings, new: Settings) -> Iterable[str]:
+    before, after = _as_written(old), _as_written(new)
+    for key, value in before.items():
+        if value != after[key]:
+            yield f"{key} {_shown(value)} -> {_shown(after[key])}"
+
+
+def _as_written(settings: Settings) -> dict[str, Any]:
+    """Settings under the keys, and in the units, in which they stand in the file."""
+    values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    keys = {f"layover: {name}": values[name] for name in values if name in LayoverTable.model_fields}
+    return {
+        **keys,
+        "layover: max_log_mb": settings.max_log_bytes >> 20,
+        "layover: min_free_mb": settings.min_free_bytes >> 20,
+        "defaults: max_concurrent_runs": settings.max_concurrent_runs,
+        "defaults: max_hops": settings.max_hops,
+        "defaults: max_runs": settings.max_runs,
+        "defaults: writers": "shared" if settings.shared_writers else "exclusive",
+    }
+
+
+def _tables(kind: str, old: Mapping[str, Agent | Runner], new: Mapping[str, Agent | Runner]) -> Iterable[str]:
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            yield f"{kind}.{name}: removed"
+        elif name not in old:
+            yield f"{kind}.{name}: added"
+        else:
+            for key, before, after in _fields(old[name], new[name]):
+                change = "changed" if key in _TEXTS else f"{_shown(before)} -> {_shown(after)}"
+                yield f"{kind}.{name}: {key} {change}"
+
+
+def _routes(old: frozenset[Route], new: frozenset[Route]) -> Iterable[str]:
+    for route in sorted(old ^ new, key=lambda route: (route.sender, route.receiver)):
+        yield f"routes: {route.sender} -> {route.receiver} {'added' if route in new else 'removed'}"
+
+
+def _fields(old: Any, new: Any) -> Iterable[tuple[str, Any, Any]]:
+    for field in dataclasses.fields(old):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if field.name not in _UNSHOWN and before != after:
+            yield field.name, before, after
+
+
+def _shown(value: Any) -> str:
+    text = _text(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, str):
+        return repr(value)
+    if isinstance(value, Mapping | frozenset):
+        return f"[{', '.join(sorted(value))}]"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value)

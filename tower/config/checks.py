@@ -1,0 +1,94 @@
+"""What agents and routes mean together: who may wake whom, and what no message can reach.
+
+What one agent says is looked at in `agents` and `places`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tower.config.known import nearest
+from tower.config.positions import KeyPath
+from tower.config.problems import Findings
+from tower.config.tables import Tables
+from tower.core.factory import Agent, Route
+
+
+def read_routes(tables: Tables, findings: Findings) -> frozenset[Route]:
+    """The edges that `[[routes]]` declare; a name that no agent has is refused."""
+    edges = set()
+    for index, checked in tables.routes.items():
+        senders = _known(checked.value.senders, ("routes", index, "from"), tables, findings)
+        receivers = _known(checked.value.receivers, ("routes", index, "to"), tables, findings)
+        edges |= {Route(sender=sender, receiver=receiver) for sender in senders for receiver in receivers}
+    return frozenset(edges)
+
+
+def _known(names: Iterable[str], path: KeyPath, tables: Tables, findings: Findings) -> list[str]:
+    known = []
+    for index, name in enumerate(names):
+        if name in tables.agent_names:
+            known.append(name)
+            continue
+        place: KeyPath = (*path, index)
+        findings.error(
+            place if place in findings.positions else path,
+            f"there is no agent {name!r}",
+            nearest(name, tables.agent_names, "write the name of an [agents.NAME]"),
+        )
+    return known
+
+
+def check_ways_in(tables: Tables, findings: Findings) -> None:
+    """Refuse a factory that no message can enter."""
+    if not tables.agent_names:
+        if not findings.has_errors:
+            findings.error(("agents",), "no agent is declared", "`tower init` writes a factory that runs at once")
+        return
+    # An agent that could not be read may have been meant as the way in.
+    misread = tables.agents.keys() != tables.agent_names
+    if not misread and not any(agent.value.entry or "entry" in agent.unsound for agent in tables.agents.values()):
+        findings.error(
+            ("agents",), "there is no way in: no agent may be sent to", "write entry = true in at least one agent"
+        )
+
+
+def check_reach(agents: Mapping[str, Agent], routes: frozenset[Route], max_hops: int, findings: Findings) -> None:
+    """Warn about agents without a description, and those that no chain can wake. For a factory without errors."""
+    distance = distances((name for name, agent in agents.items() if agent.entry), routes)
+    for name, agent in agents.items():
+        path = ("agents", name)
+        if agent.description is None:
+            findings.warning(path, "has no description", "write one line for the agents that may send to it")
+        if not agent.enabled:
+            continue
+        if name not in distance:
+            findings.warning(
+                path,
+                "nothing can wake it: it is no way in, and no routes lead to it from one",
+                "write entry = true, or a route to it",
+            )
+        elif distance[name] >= max_hops:
+            findings.warning(
+                path,
+                f"is {distance[name] + 1} flights from every way in, and max_hops is {max_hops}",
+                "raise max_hops in [defaults], or add a shorter route",
+            )
+
+
+def distances(ways_in: Iterable[str], routes: frozenset[Route]) -> dict[str, int]:
+    """How many routes lead from the nearest way in to each agent that can be reached; 0 for a way in itself."""
+    after: dict[str, list[str]] = {}
+    for route in routes:
+        after.setdefault(route.sender, []).append(route.receiver)
+    distance = dict.fromkeys(ways_in, 0)
+    front = list(distance)
+    while front:
+        following = []
+        for name in front:
+            for receiver in after.get(name, ()):
+                if receiver not in distance:
+                    distance[receiver] = distance[name] + 1
+                    following.append(receiver)
+        front = following
+    return distance

@@ -1,0 +1,68 @@
+"""From text to a TOML document, with syntax errors as problems that point at a line.
+
+What the document says is left to `tables`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, Final
+
+from tower.config.positions import MAX_DEPTH, Place
+from tower.config.problems import Findings
+
+_WHERE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_HINTS: Final = (
+    ("Invalid value", 'put text in quotes: key = "text"'),
+    ("Expected '='", "write key = value; a table is [name]"),
+    ("Expected newline", "begin each key on a line of its own, and put text in quotes"),
+    ("Illegal character", "close the quotes, or write the text between triple quotes"),
+    ("Unescaped '\\'", "double the backslash, or use single quotes"),
+    ("Unclosed", "close the bracket"),
+    ("Expected ']'", "close the bracket"),
+)
+_OTHERWISE: Final = "check the quotes and brackets here and before"
+
+
+def parse(text: str, findings: Findings) -> dict[str, Any] | None:
+    """The document, or None after a problem was added. Takes bounded time and memory whatever the text is."""
+    if findings.positions.too_deep:
+        _add(findings, findings.positions.too_deep, f"nests deeper than {MAX_DEPTH} levels", "no key lies that deep")
+        return None
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        _syntax(text, str(error), findings)
+        return None
+    if not document:
+        _add(findings, None, "declares nothing", "`tower init` writes a factory that runs at once")
+        return None
+    return document
+
+
+def _syntax(text: str, message: str, findings: Findings) -> None:
+    where = _WHERE.search(message)
+    if where is None:
+        _add(findings, None, f"is not TOML: {message}", _OTHERWISE)
+        return
+    what = message[: where.start()]
+    repeat = findings.positions.repeat
+    if repeat and what.startswith(("Cannot", "Duplicate")):
+        second, first = repeat
+        _add(findings, second, "is not TOML: the name is set twice", f"line {first[0]} sets it first; remove one")
+        return
+    place = (int(where[1]), int(where[2])) if where[1] else _end(text)
+    hint = next((hint for beginning, hint in _HINTS if what.startswith(beginning)), _OTHERWISE)
+    _add(findings, place, f"is not TOML: {what[:1].lower()}{what[1:]}", hint)
+
+
+def _end(text: str) -> Place:
+    """Just behind the last thing that was written."""
+    lines = text.rstrip().split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
+def _add(findings: Findings, place: Place | None, sentence: str, hint: str) -> None:
+    line, column = place or (0, 0)
+    findings.add(findings.file, line, column, "", sentence, hint, "error")

@@ -1,0 +1,146 @@
+"""Inheritance, once, in one pure function: what an agent says, what `[defaults]` says, what is built in.
+
+A key is unset, set, or set to empty. Unset takes the default; empty (`""`, `[]`, `{}`) is an explicit "none". Every
+value keeps its origin. What the values mean is left to `agents`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, Final
+
+from tower.core.factory import Agent
+
+
+class Origin(StrEnum):
+    """Where a resolved value came from."""
+
+    AGENT = "agent"
+    DEFAULTS = "defaults"
+    RUNNER = "runner"
+    BOTH = "agent and defaults"
+    BUILT_IN = "built in"
+
+
+INHERITED: Final = (
+    "runner",
+    "model",
+    "effort",
+    "persona",
+    "language",
+    "timeout_sec",
+    "stall_sec",
+    "first_output_sec",
+    "linger_sec",
+    "orphan_sec",
+    "max_recovery_attempts",
+    "memory_bytes",
+    "snapshot",
+    "snapshot_include",
+)
+"""Keys that an agent takes from `[defaults]` when it says nothing; `env` and `env_from` are joined instead."""
+
+OWN: Final = (
+    "description",
+    "purpose",
+    "role",
+    "access",
+    "entry",
+    "enabled",
+    "recovery",
+    "recover_on",
+    "args",
+    "max_concurrent",
+    "max_pending",
+    "context_budget",
+)
+"""Keys that an agent alone gives. Prompt and work_dir are resolved where files are."""
+
+BUILT_IN: Final[Mapping[str, Any]] = {
+    "runner": None,
+    **{it.name: it.default for it in fields(Agent) if it.name in {*INHERITED, *OWN} and it.name != "runner"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """One agent's values after inheritance, with the origin of each."""
+
+    values: Mapping[str, Any]
+    """Every key of `INHERITED` and `OWN`; None is none."""
+    env: Mapping[str, str]
+    env_from: Mapping[str, str]
+    """Declared variable -> the key that declared it first."""
+    origins: Mapping[str, str]
+    model_left: str | None = None
+    """The model of `[defaults]` that was not taken, because the agent names another runner and no model."""
+
+
+def inherit(
+    name: str,
+    agent: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    runner_env_from: Mapping[str, Sequence[str]],
+) -> Inherited:
+    """Resolve the agent `name`. The mappings hold only keys that are set; `runner_env_from` is by declared runner."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for key in (*INHERITED, *OWN):
+        values[key], origins[key] = _value(key, agent, defaults if key in INHERITED else {})
+    model_left = None
+    if "model" not in agent and values["runner"] != defaults.get("runner", values["runner"]):
+        # A model belongs to the runner that it was written for.
+        model_left = defaults.get("model")
+        values["model"], origins["model"] = None, Origin.RUNNER
+    env, origins["env"] = _joined("env", agent, defaults)
+    return Inherited(
+        values=values,
+        env=env,
+        env_from=_env_from(name, agent, defaults, str(values["runner"]), runner_env_from),
+        origins=origins,
+        model_left=model_left,
+    )
+
+
+def _value(key: str, agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Any, Origin]:
+    if key in agent:
+        return agent[key], Origin.AGENT
+    if key in defaults:
+        return defaults[key], Origin.DEFAULTS
+    return BUILT_IN[key], Origin.BUILT_IN
+
+
+def _joined(key: str, agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[dict[str, str], Origin]:
+    """Both tables, the agent's values winning; an empty table of the agent's is an explicit none."""
+    own, shared = agent.get(key), defaults.get(key, {})
+    if own == {}:
+        return {}, Origin.AGENT
+    if own and shared:
+        return {**shared, **own}, Origin.BOTH
+    if own:
+        return dict(own), Origin.AGENT
+    return dict(shared), Origin.DEFAULTS if shared else Origin.BUILT_IN
+
+
+def _env_from(
+    name: str,
+    agent: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    runner: str,
+    runner_env_from: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """The union of what defaults, runner and agent declare. An agent's `[]` opts out of the defaults' names, not of
+    its runner's: without these the program could not work."""
+    own = agent.get("env_from")
+    declared = [
+        ("defaults.env_from", () if own == () else defaults.get("env_from", ())),
+        (f"runners.{runner}.env_from", runner_env_from.get(runner, ())),
+        (f"agents.{name}.env_from", own or ()),
+    ]
+    found: dict[str, str] = {}
+    for key, variables in declared:
+        for variable in variables:
+            found.setdefault(variable, key)
+    return found

@@ -1,0 +1,105 @@
+"""Keys of the format that this build refuses, and the nearest known name for a key that is none.
+
+A key without an effect is never accepted in silence: what stands here is refused as "not available yet", with what
+holds in the meantime. A key leaves this table when its effect lands; the keys with an effect are those of `schema`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+_SHARED: Final = {
+    "sandbox": "runs are not confined by a sandbox",
+    "sandbox_writable": "runs are not confined by a sandbox",
+    "network": "runs share the machine's network",
+    "memory_max_mb": "the memory of a run is not limited",
+    "pids_max": "the processes of a run are not limited",
+    "mcp_grace_sec": "runs are offered no tools",
+    "snapshot_writes": "what an agent writes into its snapshot is discarded",
+    "reask": "answers are not read as proposals",
+    "learnings": "there are no learnings",
+    "tier": "name a model instead",
+    "context": "name a model instead",
+    "skills": "put the text into the prompt",
+    "tools": "restrict the program through its own arguments",
+    "fuel_usd": "chains are bounded by max_hops and max_runs",
+    "reserve_usd": "chains are bounded by max_hops and max_runs",
+}
+
+NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
+    "": {
+        "reserve": "the factory's spending is not limited",
+        "rates": "costs are taken as a runner reports them",
+        "copilot": "costs are taken as a runner reports them",
+        "tiers": "name a model instead",
+        "pipelines": "send to an agent that has entry = true",
+    },
+    "layover": {
+        "logbook": "agents share no memory",
+        "http_addr": "the API is served on the control socket alone",
+        "public_hosts": "the API is served on the control socket alone",
+        "umask": "agents get the umask that the tower was started with",
+        "keep_worktrees_hours": "no worktrees are made",
+        "snapshots_max": "a snapshot is removed when its run has ended",
+        "retention_days": "nothing is removed by age",
+        "notify": "follow the events or the log",
+        "include": "keep everything in one file",
+    },
+    "defaults": {
+        **_SHARED,
+        "max_spawn_generations": "routes do not open new chains",
+        "fuel_action": "chains are bounded by max_hops and max_runs",
+    },
+    "runners.*": {
+        "cli": "write the program's command",
+        "mcp": "runs are offered no tools",
+        "assume_usd": "a run that says nothing of its cost is shown as not reported",
+        "usd_per_credit": "costs are taken as a runner reports them",
+        "efforts": "the effort is passed on as it is written",
+        "tiers": "name a model instead",
+        "unavailable_patterns": "a program that is unavailable counts as failed",
+        "config_home": "programs see the tower's home folder",
+        "resume": "each run is a new process",
+        "protocol": "each run is a new process",
+        "own_sandbox": "runs are not confined by a sandbox",
+    },
+    "runners.*.estimate": {},
+    "agents.*": {
+        **_SHARED,
+        "position": "every agent is a participant",
+        "resident": "each run is a new process",
+        "approve": "flights are started without asking",
+        "mcp": "configure the program's own tool servers",
+        "answer": "answers are kept and not read as proposals",
+        "memory": "each agent has a memory of its own",
+        "max_turns": "each run is a new process",
+        "max_idle_sec": "each run is a new process",
+        "privileged": "runs cannot gain privileges",
+    },
+    "routes.*": {
+        "join": "each flight wakes its receiver on its own",
+        "timeout_sec": "each flight wakes its receiver on its own",
+        "pipelines": "a route holds for every chain",
+        "accept_suspect": "each flight wakes its receiver on its own",
+    },
+}
+"""Table -> key -> what holds until the key is available; `*` stands for a name or an index."""
+
+
+def refuse_key(section: str, key: str, accepted: Iterable[str]) -> tuple[str, str]:
+    """Sentence and hint for a key that the table `section` does not accept."""
+    later = NOT_YET[section]
+    if key in later:
+        return "is not available yet", f"remove it; for now: {later[key]}"
+    near = difflib.get_close_matches(key, [*accepted, *later], n=1)
+    if near:
+        return "is not a known key", f"did you mean {near[0]}?"
+    return "is not a known key", f"{section.replace('.*', '') or 'the file'} knows {', '.join(sorted(accepted))}"
+
+
+def nearest(name: str, names: Iterable[str], otherwise: str) -> str:
+    """A hint for a name that is none of `names`: the nearest one, or `otherwise`."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise

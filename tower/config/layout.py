@@ -1,0 +1,103 @@
+"""Where things live: `[layover]` and the rails of `[defaults]` as absolute, resolved settings.
+
+The tower's environment is asked here for systemd's folders (`STATE_DIRECTORY` and its like), nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tower.config.files import real
+from tower.config.overrides import LayoverTable, overridden
+from tower.config.problems import Findings
+from tower.config.schema import DefaultsTable
+from tower.config.tables import Checked
+from tower.core.factory import OnStop, Settings
+
+MAX_SOCKET_PATH: Final = 107
+"""Bytes that the kernel takes as the path of a Unix socket (`sun_path`, 108 with its NUL)."""
+
+_MIB: Final = 1 << 20
+
+
+def resolve_settings(
+    layover: Checked[LayoverTable],
+    defaults: Checked[DefaultsTable],
+    folder: Path,
+    environ: Mapping[str, str],
+    findings: Findings,
+) -> Settings:
+    """Settings with absolute paths, relative ones taken from `folder`; the origin of each key is kept."""
+    table, rails = layover.value, defaults.value
+    places = _Places(folder, environ)
+    state_dir = places.take("state_dir", table.state_dir, "STATE_DIRECTORY", "", folder / ".layover")
+    socket = places.take("socket", table.socket, "RUNTIME_DIRECTORY", "tower.sock", Path(state_dir) / "tower.sock")
+    snapshots = places.take(
+        "snapshots_dir", table.snapshots_dir, "CACHE_DIRECTORY", "snapshots", Path(state_dir) / "snapshots"
+    )
+    if len(os.fsencode(socket)) > MAX_SOCKET_PATH:
+        findings.error(
+            ("layover", "socket") if table.socket or not table.state_dir else ("layover", "state_dir"),
+            f"makes a socket path of {len(os.fsencode(socket))} bytes, and the system takes at most {MAX_SOCKET_PATH}",
+            "set socket to a shorter path, such as one below /run",
+        )
+    return Settings(
+        state_dir=state_dir,
+        work_dir=str(real(folder / table.work_dir)),
+        allowed_dirs=tuple(str(real(folder / place)) for place in table.allowed_dirs),
+        prompt_dir=os.path.normpath(folder / table.prompt_dir),
+        socket=socket,
+        socket_group=table.socket_group,
+        on_stop=OnStop(table.on_stop),
+        grace_sec=table.grace_sec,
+        max_body_bytes=table.max_body_bytes,
+        max_log_bytes=table.max_log_mb * _MIB,
+        min_free_bytes=table.min_free_mb * _MIB,
+        snapshots_dir=snapshots,
+        max_concurrent_runs=rails.max_concurrent_runs,
+        max_hops=rails.max_hops,
+        max_runs=rails.max_runs,
+        shared_writers=rails.writers == "shared",
+        origins=_origins(layover, defaults, places, environ),
+    )
+
+
+class _Places:
+    """Takes each place from the file, else from systemd's variable, else from what is built in."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environ = environ
+        self.variables: dict[str, str] = {}
+        """Key -> the variable that its value came from."""
+
+    def take(self, key: str, written: str | None, variable: str, below: str, otherwise: Path) -> str:
+        # systemd separates several folders by colons; the first is the unit's own.
+        given = self._environ.get(variable, "").split(":")[0]
+        if written is not None:
+            place = Path(written)
+        elif given:
+            self.variables[key] = variable
+            place = Path(given, below)
+        else:
+            place = otherwise
+        return os.path.normpath(self._folder / place)
+
+
+def _origins(
+    layover: Checked[LayoverTable],
+    defaults: Checked[DefaultsTable],
+    places: _Places,
+    environ: Mapping[str, str],
+) -> dict[str, str]:
+    origins = {}
+    variables = places.variables | overridden(environ)
+    for key in type(layover.value).model_fields:
+        written = "file" if key in layover.value.model_fields_set else "built in"
+        origins[f"layover.{key}"] = f"environment {variables[key]}" if key in variables else written
+    for key in ("max_concurrent_runs", "max_hops", "max_runs", "writers"):
+        origins[f"defaults.{key}"] = "file" if key in defaults.value.model_fields_set else "built in"
+    return origins

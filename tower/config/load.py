@@ -1,0 +1,121 @@
+"""The one way in: a path, and the factory that stands there or everything that is wrong with it.
+
+Owns the order of the steps. Nothing that a person can write into the file or do to it makes `load` raise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tower.config.agents import AgentReader
+from tower.config.checks import check_reach, check_ways_in, read_routes
+from tower.config.document import parse
+from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
+from tower.config.layout import resolve_settings
+from tower.config.positions import scan
+from tower.config.problems import Findings, Problem
+from tower.config.runners import Runners
+from tower.config.tables import read_tables
+from tower.config.texts import Library
+from tower.config.variables import check_variables
+from tower.core.factory import Factory
+
+FILE_NAME: Final = "layover.toml"
+"""Looked for when a folder is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What came of one look at a configuration."""
+
+    factory: Factory | None
+    """None when any problem is an error."""
+    problems: tuple[Problem, ...]
+    """By position; without an error they are warnings about the factory."""
+    watched: frozenset[Path]
+    """Existing folders in which a change may change the outcome: of the file, and of every text it names."""
+
+
+def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
+    """Read, resolve and check a configuration file, or the `layover.toml` in a folder.
+
+    `environ` is the tower's environment: overrides, systemd's folders, and whether declared variables are set.
+    Raises nothing.
+    """
+    named = path / FILE_NAME if is_folder(path) else path
+    try:
+        file = _absolute(named)
+    except (OSError, ValueError) as error:
+        return _unreadable(
+            str(named), Unreadable(sentence=f"cannot be found: {error}", hint="name it by its whole path")
+        )
+    watched = watch_folders(file)
+    text = read_text(file, MAX_CONFIG_BYTES)
+    if isinstance(text, Unreadable):
+        return _unreadable(str(named), text, watched)
+    findings = Findings(str(named), file.parent, scan(text))
+    document = parse(text, findings)
+    if document is None:
+        return Loaded(factory=None, problems=findings.sorted(), watched=watched)
+    factory, texts = _read(document, text, file, environ, findings)
+    return Loaded(
+        factory=None if findings.has_errors else factory,
+        problems=findings.sorted(),
+        watched=watched | texts,
+    )
+
+
+def _read(
+    document: dict[str, Any], text: str, file: Path, environ: Mapping[str, str], findings: Findings
+) -> tuple[Factory, frozenset[Path]]:
+    """The factory as far as it can be made, and the folders of its texts."""
+    folder = file.parent
+    tables = read_tables(document, environ, findings)
+    settings = resolve_settings(tables.layover, tables.defaults, folder, environ, findings)
+    library = Library(folder=folder, prompt_dir=Path(settings.prompt_dir))
+    runners = Runners(tables, folder, findings)
+    agents = AgentReader(
+        tables=tables, settings=settings, runners=runners, library=library, folder=folder, findings=findings
+    ).read()
+    check_variables(tables, environ, findings)
+    routes = read_routes(tables, findings)
+    check_ways_in(tables, findings)
+    if not findings.has_errors:
+        check_reach(agents, routes, settings.max_hops, findings)
+    factory = Factory(
+        path=str(file),
+        digest=_digest(text, *(source.text for source in library.texts)),
+        settings=settings,
+        agents=agents,
+        runners=runners.found,
+        routes=routes,
+    )
+    return factory, frozenset(library.watched)
+
+
+def _absolute(path: Path) -> Path:
+    """The path from the root. Its `..` are followed as the system would; a symlink as the file itself is kept."""
+    absolute = path.absolute()
+    return real(absolute.parent) / absolute.name if ".." in absolute.parts else absolute
+
+
+def _unreadable(file: str, why: Unreadable, watched: frozenset[Path] = frozenset()) -> Loaded:
+    hint = why.hint
+    if why.sentence == "does not exist":
+        hint = "`tower init` writes one that runs at once; --config or TOWER_CONFIG names another"
+    problem = Problem(file=file, line=why.line, column=why.column, key="", sentence=why.sentence, hint=hint)
+    return Loaded(factory=None, problems=(problem,), watched=watched)
+
+
+def _digest(*texts: str) -> str:
+    """SHA-256 over the texts, each with its length, so that no two lists of texts look alike."""
+    digest = hashlib.sha256()
+    for text in texts:
+        data = text.encode()
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()

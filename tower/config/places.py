@@ -1,0 +1,64 @@
+"""Where an agent works: its folder with symlinks followed, and whether that place can be used as it is meant.
+
+Making a snapshot, and taking the writer's seat of a tree, are left to `system` and the engine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tower
+from tower.config.files import exists, is_folder, is_inside, real
+from tower.config.positions import KeyPath
+from tower.config.problems import Findings
+from tower.config.tables import Tables
+from tower.core.factory import Settings
+
+
+def resolve_work_dir(name: str, tables: Tables, settings: Settings, folder: Path, findings: Findings) -> str:
+    """The real path of the tree that agent `name` works in; what is wrong with it goes to `findings`."""
+    agent, layover = tables.agents[name], tables.layover
+    path: KeyPath = ("layover", "work_dir")
+    if agent.value.work_dir is None:
+        place = Path(settings.work_dir)
+        if "work_dir" in agent.unsound | layover.unsound:
+            return str(place)
+    else:
+        place, path = real(folder / agent.value.work_dir), ("agents", name, "work_dir")
+        if layover.unsound.isdisjoint({"work_dir", "allowed_dirs"}):
+            _check_allowed(place, settings, path, findings)
+    _check_use(place, path, settings, findings)
+    if agent.value.access == "read-only":
+        _check_snapshots(place, ("agents", name, "access"), findings)
+    return str(place)
+
+
+def _check_allowed(place: Path, settings: Settings, path: KeyPath, findings: Findings) -> None:
+    allowed = (settings.work_dir, *settings.allowed_dirs)
+    if not any(is_inside(place, Path(folder)) for folder in allowed):
+        findings.error(
+            path,
+            f"is {place}, which lies outside {' and '.join(allowed)}",
+            "choose a folder inside, or add it to [layover] allowed_dirs",
+        )
+
+
+def _check_use(place: Path, path: KeyPath, settings: Settings, findings: Findings) -> None:
+    if not exists(place):
+        findings.warning(path, f"there is no folder {place}", "make it before the tower is started")
+    elif not is_folder(place):
+        findings.error(path, f"{place} is not a folder", "name a folder")
+    if is_inside(place, real(Path(settings.state_dir))):
+        findings.error(path, f"{place} lies inside the state folder", "choose a folder outside")
+    # The tower would be edited while it runs.
+    if real(place / "tower" / "__init__.py") == real(Path(tower.__file__)):
+        findings.warning(path, f"{place} is the source of the tower that runs here", "work on another checkout")
+
+
+def _check_snapshots(place: Path, path: KeyPath, findings: Findings) -> None:
+    if is_folder(place) and not any(exists(folder / ".git") for folder in (place, *place.parents)):
+        findings.error(
+            path,
+            f"read-only needs a git work tree to take snapshots of, and {place} is none",
+            'run `git init` there, or write access = "read-write"',
+        )

@@ -1,0 +1,83 @@
+"""Runners as the file names them: declared in `[runners.NAME]`, or written as a spec where a runner may stand.
+
+What a runner of each kind does is left to `tower.runners`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tower.config.files import exists
+from tower.config.known import nearest
+from tower.config.positions import KeyPath
+from tower.config.problems import Findings
+from tower.config.schema import RunnerTable
+from tower.config.tables import Checked, Tables
+from tower.core.errors import InvalidError
+from tower.core.factory import Runner
+from tower.core.placeholders import ARGS, IN_COMMANDS, unknown_names
+from tower.core.runner_spec import parse_spec
+
+
+class Runners:
+    """The runners of one factory, by the text that names them. A name that is refused is refused once a place."""
+
+    def __init__(self, tables: Tables, folder: Path, findings: Findings) -> None:
+        self._folder = folder
+        self._findings = findings
+        self._declared = tables.runner_names
+        self.found = {name: self._from_table(name, checked) for name, checked in tables.runners.items()}
+        """Name or spec -> runner: all that are declared, and every spec that was asked for."""
+
+    def get(self, text: str, path: KeyPath) -> Runner | None:
+        """The runner that `text` at the key `path` names; None after a problem was added (here or before)."""
+        if text not in self.found and text not in self._declared:
+            runner = self._from_spec(text, path)
+            if runner is None:
+                return None
+            self.found[text] = runner
+        return self.found.get(text)
+
+    def _from_table(self, name: str, checked: Checked[RunnerTable]) -> Runner:
+        table, path = checked.value, ("runners", name)
+        check_placeholders(table.command, (*path, "command"), self._findings, args_allowed=True)
+        check_placeholders(table.args, (*path, "args"), self._findings)
+        return Runner(
+            name=name,
+            kind="command",
+            command=table.command,
+            args=table.args,
+            output=table.output,
+            env_from=table.env_from,
+            max_concurrent=table.max_concurrent,
+            stop_signal=table.stop_signal,
+            estimate_base=table.estimate.base,
+            estimate_per_byte=table.estimate.per_byte,
+        )
+
+    def _from_spec(self, text: str, path: KeyPath) -> Runner | None:
+        try:
+            runner = parse_spec(text)
+        except InvalidError as error:
+            self._findings.error(path, error.sentence, nearest(text, self._declared, error.hint))
+            return None
+        if runner.kind != "fake":
+            return runner
+        script = self._folder / runner.detail
+        if not exists(script):
+            self._findings.error(path, f"names {runner.detail}, which was not found; tried {script}", "make the file")
+            return None
+        return Runner(name=runner.name, kind=runner.kind, detail=str(script))
+
+
+def check_placeholders(words: Sequence[str], path: KeyPath, findings: Findings, *, args_allowed: bool = False) -> None:
+    """Refuse placeholders that nothing fills in, and `{args}` where no arguments can go."""
+    for index, word in enumerate(words):
+        for name in unknown_names([word]):
+            hint = nearest(name, IN_COMMANDS, f"known are {', '.join(sorted(IN_COMMANDS))}")
+            findings.error((*path, index), f"holds the unknown placeholder {{{name}}}", hint)
+        if ARGS in word and not args_allowed:
+            findings.error((*path, index), f"holds {ARGS}, which stands for these very arguments", "remove it")
+        elif ARGS in word and word != ARGS:
+            findings.error((*path, index), f"holds {ARGS} beside other text", f"make {ARGS} an element of its own")

@@ -1,0 +1,226 @@
+"""The tables of the configuration file: shapes, types and bounds of every key that has an effect.
+
+Each table is validated on its own, so that one mistake does not hide another. What a value means together with others
+is left to `inherit`, `layout`, `agents` and `checks`; `[layover]` stands in `overrides`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+LONGEST_SEC: Final = 30 * 86400.0
+"""Bound of every duration: longer than any run should be left alone."""
+
+UNIT_SEC: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+DURATION_HINT: Final = 'write seconds (900), or text such as "30s", "15m", "2h", "3d"'
+RUNNER_OUTPUTS_LATER: Final = frozenset({"claude", "codex", "copilot", "gemini", "opencode", "qwen"})
+STOP_SIGNALS: Final = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
+"""Signals that a program can catch and end on; KILL comes after `grace_sec` in any case."""
+
+TABLE: Final = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+"""TOML has types: nothing is converted. What is not known is refused, see `known`."""
+
+
+def refusal(sentence: str, hint: str) -> PydanticCustomError:
+    """An error in the words that a person will read."""
+    return PydanticCustomError("refused", "{sentence}", {"sentence": sentence, "hint": hint})
+
+
+def seconds(value: Any) -> Any:
+    """Text such as `15m` as seconds; what is no text is left to the type."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([smhd])\s*", value)
+    if found is None:
+        raise refusal("must be a duration", DURATION_HINT)
+    return float(found[1]) * UNIT_SEC[found[2]]
+
+
+def between(low: float, high: float) -> AfterValidator:
+    """A number from `low` to `high`, both included."""
+
+    def check(value: float) -> float:
+        if low <= value <= high:
+            return value
+        bound = f"at least {low:.15g}" if value < low else f"at most {high:.15g}"
+        raise refusal(f"must be {bound}", f"write a number from {low:.15g} to {high:.15g}")
+
+    return AfterValidator(check)
+
+
+def _limit(value: float) -> float:
+    if value <= 0:
+        raise refusal("must be greater than 0", DURATION_HINT)
+    if value > LONGEST_SEC:
+        raise refusal("must be at most 30 days", DURATION_HINT)
+    return value
+
+
+def _blank_is_none(value: Any) -> Any:
+    """Text that says nothing is an explicit "none"."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else _as_tuple(value)
+
+
+def _path(value: str) -> str:
+    if not value.strip():
+        raise refusal("must name a path", "write a path; a relative one is taken from this file's folder")
+    if value.startswith("~"):
+        raise refusal("begins with ~, which is not expanded", "write the whole path")
+    return value
+
+
+def _runner(value: str) -> str:
+    if not value.strip():
+        raise refusal("must name a runner", 'write "none" for an agent that is never started')
+    return value
+
+
+def _signal(value: str) -> str:
+    name = value.removeprefix("SIG")
+    if name not in STOP_SIGNALS:
+        raise refusal("must be a signal that a program can end on", f"write one of {', '.join(STOP_SIGNALS)}")
+    return name
+
+
+def _output(value: Any) -> Any:
+    if value in RUNNER_OUTPUTS_LATER:
+        raise refusal(f"{value!r} is not available yet", 'write "text" or "report"')
+    return value
+
+
+def _mode(value: Any) -> Any:
+    if value == "spawn":
+        raise refusal('"spawn" is not available yet', 'write "async", or leave mode out')
+    return value
+
+
+def _pattern(value: str) -> str:
+    if not value.strip():
+        raise refusal("must name files", 'write a pattern such as "build/*.json"')
+    if value.startswith(("/", "~")) or ".." in value.split("/"):
+        raise refusal("must stay inside the work tree", "write a pattern relative to it, without ..")
+    return value
+
+
+Short = Annotated[str, Field(max_length=4096)]
+Long = Annotated[str, Field(max_length=1 << 20)]
+Words = Annotated[Short | None, BeforeValidator(_blank_is_none)]
+Prose = Annotated[Long | None, BeforeValidator(_blank_is_none)]
+PathText = Annotated[Short, AfterValidator(_path)]
+RunnerText = Annotated[Long, AfterValidator(_runner)]
+Names = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
+Paths = Annotated[tuple[PathText, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
+Patterns = Annotated[tuple[Annotated[Short, AfterValidator(_pattern)], ...], BeforeValidator(_as_tuple)]
+Command = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=1000)]
+Ends = Annotated[tuple[Short, ...], BeforeValidator(_one_or_more), Field(min_length=1, max_length=1000)]
+Literals = Annotated[dict[str, Long], Field(max_length=1000)]
+
+Limit = Annotated[float, BeforeValidator(seconds), AfterValidator(_limit)]
+OptionalLimit = Annotated[Limit | None, BeforeValidator(_blank_is_none)]
+Linger = Annotated[float, BeforeValidator(seconds), between(0, 600)]
+Orphan = Annotated[float, BeforeValidator(seconds), between(0, LONGEST_SEC)]
+Concurrency = Annotated[int, between(1, 1024)]
+Effort = Annotated[
+    Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None, BeforeValidator(_blank_is_none)
+]
+Interruptions = Annotated[
+    tuple[Literal["tower_restart", "crash", "lost", "timeout", "stall", "first_output", "failed"], ...],
+    BeforeValidator(_as_tuple),
+]
+
+
+class Shared(BaseModel):
+    """Keys that an agent has and `[defaults]` may give."""
+
+    model_config = TABLE
+
+    runner: RunnerText | None = None
+    model: Words = None
+    effort: Effort = None
+    persona: Prose = None
+    language: Words = None
+    env_from: Names = ()
+    env: Literals = Field(default_factory=dict)
+    timeout_sec: Limit = 3600.0
+    stall_sec: OptionalLimit = None
+    first_output_sec: OptionalLimit = None
+    linger_sec: Linger = 2.0
+    orphan_sec: Orphan = 900.0
+    max_recovery_attempts: Annotated[int, between(0, 100)] = 2
+    memory_bytes: Annotated[int, between(0, 1 << 20)] = 4096
+    snapshot: Literal["work", "head"] = "work"
+    snapshot_include: Patterns = ()
+
+
+class DefaultsTable(Shared):
+    """`[defaults]`: what agents take when they say nothing, and the rails of the whole factory."""
+
+    max_hops: Annotated[int, between(1, 1000)] = 8
+    max_runs: Annotated[int, between(1, 100_000)] = 64
+    max_concurrent_runs: Concurrency = 4
+    writers: Literal["exclusive", "shared"] = "exclusive"
+
+
+class AgentTable(Shared):
+    """`[agents.NAME]`."""
+
+    description: Words = None
+    purpose: Prose = None
+    role: Prose = None
+    prompt: Long | None = None
+    prompt_file: PathText | None = None
+    access: Literal["read-write", "read-only"] = "read-write"
+    entry: bool = False
+    enabled: bool = True
+    recovery: Literal["automatic", "manual", "never"] = "automatic"
+    recover_on: Interruptions = ("tower_restart", "crash", "lost")
+    args: Names = ()
+    work_dir: PathText | None = None
+    max_concurrent: Concurrency | None = None
+    max_pending: Annotated[int, between(1, 100_000)] | None = None
+    context_budget: Annotated[int, between(1, 1_000_000_000)] | None = None
+
+
+class EstimateTable(BaseModel):
+    """`[runners.NAME] estimate`: tokens of a payload by its bytes."""
+
+    model_config = TABLE
+
+    base: Annotated[float, between(0, 1e9)] = 711.0
+    per_byte: Annotated[float, between(0, 1000)] = 0.82
+
+
+class RunnerTable(BaseModel):
+    """`[runners.NAME]`."""
+
+    model_config = TABLE
+
+    command: Command
+    args: Names = ()
+    output: Annotated[Literal["text", "report"], BeforeValidator(_output)] = "text"
+    env_from: Names = ()
+    max_concurrent: Concurrency | None = None
+    stop_signal: Annotated[Short, AfterValidator(_signal)] = "TERM"
+    estimate: EstimateTable = EstimateTable()
+
+
+class RouteTable(BaseModel):
+    """`[[routes]]`."""
+
+    model_config = TABLE
+
+    senders: Ends = Field(alias="from")
+    receivers: Ends = Field(alias="to")
+    mode: Annotated[Literal["async"], BeforeValidator(_mode)] = "async"

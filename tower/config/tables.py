@@ -1,0 +1,228 @@
+"""From a parsed document to validated tables, each on its own, with every problem of shape found on the way.
+
+A table with mistakes goes on with its sound keys, so that the checks that follow still see the rest of it; which keys
+were unsound stays on record, so that nothing is said to be missing that was merely mistyped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tower.config.known import refuse_key
+from tower.config.overrides import LayoverTable, overridden
+from tower.config.positions import KeyPath
+from tower.config.problems import Findings
+from tower.config.schema import AgentTable, DefaultsTable, EstimateTable, RouteTable, RunnerTable
+from tower.config.wording import describe
+from tower.core.factory import AGENT_NAME_PATTERN, RESERVED_NAMES
+
+T = TypeVar("T", bound=BaseModel)
+
+SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    "layover": LayoverTable,
+    "defaults": DefaultsTable,
+    "runners.*": RunnerTable,
+    "runners.*.estimate": EstimateTable,
+    "agents.*": AgentTable,
+    "routes.*": RouteTable,
+}
+"""Every table that the file may hold, with the model that names its keys."""
+
+TOP: Final = ("layover", "defaults", "runners", "agents", "routes")
+
+Report: TypeAlias = Callable[[KeyPath, str, str], None]
+"""Takes the key, the sentence and the hint of an error."""
+
+_NAME_HINT: Final = "use at most 64 of a-z, 0-9, _ and -, beginning with a letter"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Generic[T]):
+    """A validated table, and the keys of it that were left out because they are wrong."""
+
+    value: T
+    unsound: frozenset[str] = frozenset()
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The keys that are set, `""` and `[]` included."""
+        return self.value.model_dump(exclude_unset=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tables:
+    """One document, table by table. Agents and runners with an impossible name are only among the names."""
+
+    layover: Checked[LayoverTable]
+    defaults: Checked[DefaultsTable]
+    runners: dict[str, Checked[RunnerTable]] = field(default_factory=dict)
+    agents: dict[str, Checked[AgentTable]] = field(default_factory=dict)
+    routes: dict[int, Checked[RouteTable]] = field(default_factory=dict)
+    agent_names: frozenset[str] = frozenset()
+    runner_names: frozenset[str] = frozenset()
+
+
+def accepted_keys(section: str) -> tuple[str, ...]:
+    """Keys that a table of `SECTIONS` (or `""`, the file itself) accepts, as they are written."""
+    if not section:
+        return TOP
+    return tuple(info.alias or name for name, info in SECTIONS[section].model_fields.items())
+
+
+def read_tables(document: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Tables:
+    """Validate every table. Problems go to `findings`; nothing is raised."""
+    for key in document.keys() - set(TOP):
+        findings.error((key,), *refuse_key("", key, TOP))
+    runners = _named(document, "runners", findings)
+    agents = _named(document, "agents", findings)
+    tables = Tables(
+        layover=_layover(_table(document, "layover", findings), environ, findings),
+        defaults=_optional(DefaultsTable, _table(document, "defaults", findings), ("defaults",), findings),
+        agent_names=frozenset(agents),
+        runner_names=frozenset(runners),
+    )
+    for name, table in runners.items():
+        runner = _validated(RunnerTable.model_validate, table, ("runners", name), findings.error)
+        if _is_runner_name(name, findings) and runner:
+            tables.runners[name] = runner
+    for name, table in agents.items():
+        agent = _optional(AgentTable, table, ("agents", name), findings)
+        if _is_agent_name(name, findings):
+            tables.agents[name] = agent
+    for index, table in _routes(document, findings):
+        if route := _validated(RouteTable.model_validate, table, ("routes", index), findings.error):
+            tables.routes[index] = route
+    return tables
+
+
+def _table(document: Mapping[str, Any], name: str, findings: Findings) -> dict[str, Any]:
+    table = document.get(name, {})
+    if isinstance(table, dict):
+        return table
+    findings.error((name,), "must be a table", f"write [{name}]")
+    return {}
+
+
+def _named(document: Mapping[str, Any], name: str, findings: Findings) -> dict[str, dict[str, Any]]:
+    tables = {}
+    for key, table in _table(document, name, findings).items():
+        if isinstance(table, dict):
+            tables[key] = table
+        else:
+            findings.error((name, key), "must be a table", f"write [{name}.NAME]")
+    return tables
+
+
+def _routes(document: Mapping[str, Any], findings: Findings) -> Iterator[tuple[int, dict[str, Any]]]:
+    routes = document.get("routes", [])
+    if not isinstance(routes, list):
+        findings.error(("routes",), "must be a list of tables", "write [[routes]] above each route")
+        return
+    for index, table in enumerate(routes):
+        if isinstance(table, dict):
+            yield index, table
+        else:
+            findings.error(("routes", index), "must be a table", "write [[routes]] above each route")
+
+
+def _optional(model: type[T], table: dict[str, Any], path: KeyPath, findings: Findings) -> Checked[T]:
+    """For tables that can do without every key."""
+    return _validated(model.model_validate, table, path, findings.error) or Checked(model())
+
+
+def _layover(table: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Checked[LayoverTable]:
+    make: Callable[..., LayoverTable] = LayoverTable
+    variables = overridden(environ)
+
+    def read(kept: Mapping[str, Any]) -> LayoverTable:
+        return make(
+            table={key: value for key, value in table.items() if key in kept},
+            environ={variable: environ[variable] for key, variable in variables.items() if key in kept},
+        )
+
+    def report(path: KeyPath, sentence: str, hint: str) -> None:
+        variable = variables.get(str(path[1])) if len(path) > 1 else None
+        if variable is None:
+            findings.error(path, sentence, hint)
+        else:
+            findings.environment(variable, sentence, hint)
+
+    given = {**table, **{key: environ[variable] for key, variable in variables.items()}}
+    return _validated(read, given, ("layover",), report) or Checked(read({}))
+
+
+def _validated(
+    read: Callable[[dict[str, Any]], T], table: dict[str, Any], path: KeyPath, report: Report
+) -> Checked[T] | None:
+    """The table with its sound keys; None when a key that it cannot do without is missing or unsound."""
+    unsound = set()
+    for inside in _paths_with_nul(table):
+        report((*path, *inside), "holds a NUL character", "remove it")
+        unsound.add(str(inside[0]))
+    try:
+        return Checked(read(_without(table, unsound)), frozenset(unsound))
+    except ValidationError as invalid:
+        for error in invalid.errors(include_url=False):
+            report((*path, *error["loc"]), *_words(path, error))
+            unsound.add(str(error["loc"][0]))
+    try:
+        return Checked(read(_without(table, unsound)), frozenset(unsound))
+    except ValidationError:
+        return None
+
+
+def _words(path: KeyPath, error: ErrorDetails) -> tuple[str, str]:
+    if error["type"] != "extra_forbidden":
+        return describe(error)
+    *around, key = error["loc"]
+    section = ".".join([str(path[0]), *(["*"] if len(path) > 1 else []), *map(str, around)])
+    return refuse_key(section, str(key), accepted_keys(section))
+
+
+def _without(table: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys} if keys else table
+
+
+def _paths_with_nul(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Places of text that no system call takes; TOML allows it as an escape."""
+    if isinstance(value, str) and "\0" in value:
+        yield path
+    elif isinstance(value, dict):
+        for key, held in value.items():
+            if "\0" in key:
+                yield (*path, key)
+            yield from _paths_with_nul(held, (*path, key))
+    elif isinstance(value, list):
+        for index, held in enumerate(value):
+            yield from _paths_with_nul(held, (*path, index))
+
+
+def _is_agent_name(name: str, findings: Findings) -> bool:
+    path = ("agents", name)
+    if name in RESERVED_NAMES:
+        findings.error(path, "is a reserved name", f"choose another than {', '.join(sorted(RESERVED_NAMES))}")
+    elif "/" in name or name in (".", ".."):
+        findings.error(path, "is a path, not a name", _NAME_HINT)
+    elif not re.fullmatch(AGENT_NAME_PATTERN, name):
+        findings.error(path, "is not a name for an agent", _NAME_HINT)
+    else:
+        return True
+    return False
+
+
+def _is_runner_name(name: str, findings: Findings) -> bool:
+    if name == "none":
+        findings.error(
+            ("runners", name), "is a reserved name", 'choose another; "none" is the runner that never starts'
+        )
+    elif not re.fullmatch(AGENT_NAME_PATTERN, name):
+        findings.error(("runners", name), "is not a name for a runner", _NAME_HINT)
+    else:
+        return True
+    return False
