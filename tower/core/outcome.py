@@ -1,0 +1,230 @@
+"""How a run ended: a verdict from evidence, and from nothing else.
+
+Evidence is the keeper's exit record (or that there is none), what the runner's reader saw, and the end of the
+output. An exit code is evidence, never the verdict: a run that was stopped is judged by who stopped it. What follows
+from a verdict is decided in `recovery`.
+"""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tower.core.fences import inline
+from tower.core.launch import ExitRecord
+from tower.core.states import Interruption, Outcome
+
+REASON_CHARS: Final = 300
+"""Characters of a reason: a line that fits a screen and a notification."""
+
+SHELL_SIGNAL_BASE: Final = 128
+"""A shell whose command was killed by signal n exits with 128 + n."""
+
+MISSING_PROGRAM: Final = "exec: ENOENT"
+"""How a keeper's `start_error` begins when the program, or the interpreter that it names, is not there."""
+
+LAST_SIGNAL: Final = 64
+"""The highest signal number on Linux (SIGRTMAX)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a runner's reader found in the output and the report. Unknown is None, never 0."""
+
+    answer: str | None = None
+    model: str | None = None
+    tokens_in: int | None = None
+    """Cached ones included."""
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost: int | None = None
+    """Micro-dollars."""
+    cost_source: str | None = None
+    problems: tuple[str, ...] = ()
+    """What could not be read, one sentence each; it goes to the run's notes."""
+    unavailable: str | None = None
+    """Why the program could not work at all (quota, sign-in, overload), in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that is known of a run that is over."""
+
+    exit: ExitRecord | None
+    """None: keeper and process are gone, and nothing was recorded."""
+    reading: Reading = field(default_factory=Reading)
+    out_tail: str = ""
+    err_tail: str = ""
+    """The end of each stream, as masked in the logs."""
+    stopping: str | None = None
+    """What the tower's own record says it asked for; counts when the keeper left no word."""
+    without_exit: Interruption = Interruption.TOWER_RESTART
+    """What a missing exit record means: found at a start (tower_restart), or while the tower lived (lost)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How the run ended. `interruption` is set when it was cut off, by whatever."""
+
+    outcome: Outcome
+    reason: str | None = None
+    interruption: Interruption | None = None
+    answer: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+STOPS: Final = {
+    "cancelled": Verdict(
+        outcome=Outcome.CANCELLED, interruption=Interruption.CANCELLED, reason="a person cancelled it"
+    ),
+    "steered": Verdict(
+        outcome=Outcome.STEERED, interruption=Interruption.STEERED, reason="a person redirected the work"
+    ),
+    "halted": Verdict(outcome=Outcome.HALTED, interruption=Interruption.GROUND_STOP, reason="a ground stop ended it"),
+    "removed": Verdict(
+        outcome=Outcome.CANCELLED,
+        interruption=Interruption.CANCELLED,
+        reason="its agent was removed from the configuration",
+    ),
+    "stop": Verdict(
+        outcome=Outcome.INTERRUPTED, interruption=Interruption.TOWER_RESTART, reason="the tower was stopped"
+    ),
+}
+"""By the word that came with the tower's request to stop."""
+
+LIMITS: Final = {
+    "timeout": Verdict(
+        outcome=Outcome.TIMED_OUT, interruption=Interruption.TIMEOUT, reason="it ran longer than timeout_sec allows"
+    ),
+    "stall": Verdict(
+        outcome=Outcome.STALLED,
+        interruption=Interruption.STALL,
+        reason="it was silent for longer than stall_sec allows",
+    ),
+    "first_output": Verdict(
+        outcome=Outcome.NO_OUTPUT,
+        interruption=Interruption.FIRST_OUTPUT,
+        reason="it had printed nothing when first_output_sec was over",
+    ),
+    "orphan": Verdict(
+        outcome=Outcome.INTERRUPTED,
+        interruption=Interruption.TOWER_RESTART,
+        reason="no tower was connected to it for as long as orphan_sec allows",
+    ),
+}
+"""By the limit that the keeper carried out."""
+
+_ERROR: Final = re.compile(r"error|exception|fail|fatal|panic|denied|refused|cannot|not found", re.IGNORECASE)
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """Judge a run. The first that applies: somebody stopped it, the program could not work, a limit, how it exited."""
+    record = evidence.exit
+    judged = (
+        _stopped(evidence)
+        or _unavailable(evidence)
+        or (_vanished(evidence.without_exit) if record is None else _ended(record, evidence))
+    )
+    return replace(
+        judged,
+        reason=None if judged.reason is None else _one_line(judged.reason),
+        answer=evidence.reading.answer,
+        notes=(*evidence.reading.problems, *_notes(record)),
+    )
+
+
+def best_line(err_tail: str, out_tail: str) -> str | None:
+    """The one line that says most about a failure: the last that speaks of an error, else the last at all.
+
+    Standard error is asked first. Escape sequences and control characters are gone, at most `REASON_CHARS` are left.
+    """
+    streams = [_lines(err_tail), _lines(out_tail)]
+    telling = (line for lines in streams for line in reversed(lines) if _ERROR.search(line))
+    last = (line for lines in streams for line in reversed(lines))
+    return next(telling, None) or next(last, None)
+
+
+def _stopped(evidence: Evidence) -> Verdict | None:
+    """By a request of the tower. Where a limit was carried out as well, a plain stop gives way to it."""
+    record = evidence.exit
+    word = evidence.stopping if record is None else record.stopping
+    if word is None or (word == "stop" and record is not None and record.limit is not None):
+        return None
+    return STOPS.get(word) or Verdict(outcome=Outcome.CANCELLED, interruption=Interruption.CANCELLED, reason=word)
+
+
+def _unavailable(evidence: Evidence) -> Verdict | None:
+    record = evidence.exit
+    if evidence.reading.unavailable is not None:
+        return Verdict(outcome=Outcome.UNAVAILABLE, reason=evidence.reading.unavailable)
+    if record is not None and record.start_error is not None and record.start_error.startswith(MISSING_PROGRAM):
+        return Verdict(outcome=Outcome.UNAVAILABLE, reason=f"the program is missing: {record.start_error}")
+    return None
+
+
+def _vanished(kind: Interruption) -> Verdict:
+    words = {
+        Interruption.LOST: "its keeper vanished, and how the program ended is not known",
+        Interruption.TOWER_RESTART: "keeper and program were gone when the tower started again",
+    }
+    return Verdict(outcome=Outcome.INTERRUPTED, interruption=kind, reason=words.get(kind, kind.value))
+
+
+def _ended(record: ExitRecord, evidence: Evidence) -> Verdict:
+    if record.limit is not None:
+        return LIMITS.get(record.limit) or Verdict(
+            outcome=Outcome.TIMED_OUT, interruption=Interruption.TIMEOUT, reason=f"its keeper ended it: {record.limit}"
+        )
+    if record.start_error is not None:
+        return Verdict(outcome=Outcome.FAILED, reason=f"the program could not be started: {record.start_error}")
+    if record.signal is not None:
+        return _crash(f"killed by {_signal_name(record.signal)}")
+    if record.code is None:
+        return _vanished(Interruption.LOST)
+    return _exited(record.code, evidence)
+
+
+def _exited(code: int, evidence: Evidence) -> Verdict:
+    """By its own choice, or by a shell's report that a signal had ended its command."""
+    if code == 0:
+        return Verdict(outcome=Outcome.SUCCEEDED)
+    number = code - SHELL_SIGNAL_BASE
+    if 0 < number <= LAST_SIGNAL:
+        return _crash(f"exit code {code}: a command of it was killed by {_signal_name(number)}")
+    line = best_line(evidence.err_tail, evidence.out_tail)
+    return Verdict(outcome=Outcome.FAILED, reason=line or f"exit code {code}, and it printed nothing")
+
+
+def _crash(reason: str) -> Verdict:
+    return Verdict(outcome=Outcome.INTERRUPTED, interruption=Interruption.CRASH, reason=reason)
+
+
+def _notes(record: ExitRecord | None) -> Iterator[str]:
+    """What a person should know although it changes no verdict."""
+    if record is None:
+        return
+    if record.left:
+        yield f"processes that could not be ended: {', '.join(map(str, record.left))}"
+    if record.log_errors:
+        yield f"{record.log_errors} writes to its logs failed; their text is lost"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line for raw in text.splitlines() if (line := _one_line(raw))]
+
+
+def _one_line(text: str) -> str:
+    printable = "".join(sign for sign in _ESCAPES.sub("", text) if sign.isspace() or unicodedata.category(sign) != "Cc")
+    return inline(printable, REASON_CHARS)
