@@ -1,0 +1,6 @@
+"""How agent programs are invoked and read: one file a kind. Pure: settings in, argv out; output in, a reading out."""
+
+from tower.runners.invocation import Invocation
+from tower.runners.registry import Kind, of
+
+__all__ = ["Invocation", "Kind", "of"]

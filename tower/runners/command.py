@@ -1,0 +1,41 @@
+"""`command = [...]`: any program, with placeholders; the payload on its standard input, the answer on its output."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tower.core.factory import Agent, Runner
+from tower.core.outcome import Reading
+from tower.core.placeholders import fill_command
+from tower.runners import report as reports
+from tower.runners.invocation import Invocation
+from tower.runners.text import answer
+
+REPORT: Final = "report"
+"""The `output` that promises a report file."""
+
+
+def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...]:
+    """The command with its placeholders filled; arguments of the runner, then of the agent."""
+    return fill_command(runner.command, (*runner.args, *agent.args), values(agent, context))
+
+
+def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
+    """The output is the answer. A report is looked for only where the runner says that there is one."""
+    if runner.output != REPORT:
+        return reports.without(runner, answer(stdout_tail))
+    return reports.reading(runner, answer(stdout_tail), report, promised=True)
+
+
+def values(agent: Agent, context: Invocation) -> dict[str, str | None]:
+    """What each placeholder stands for; None is unset."""
+    return {
+        "prompt": context.prompt,
+        "model": agent.model,
+        "effort": agent.effort,
+        "context": None,
+        "mcp": None,
+        "name": agent.name,
+        "workspace": context.workspace,
+        "run_dir": context.run_dir,
+    }

@@ -1,0 +1,20 @@
+"""`fake:FILE`: the scripted agent that ships with the product. Its program is `tower.system.fake_agent`."""
+
+from __future__ import annotations
+
+from tower.core.factory import Agent, Runner
+from tower.core.outcome import Reading
+from tower.core.placeholders import fill_command
+from tower.runners import cmd, command
+from tower.runners.invocation import Invocation
+
+
+def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...]:
+    """The program file, its script and what it may echo; without site packages it starts in hundredths of a second."""
+    args = fill_command((), (*runner.args, *agent.args), command.values(agent, context))
+    return (context.python, "-I", "-S", context.fake_agent, runner.detail, *args)
+
+
+def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
+    """As of any command: the output is the answer, a report is welcome."""
+    return cmd.read(runner, stdout_tail, report)

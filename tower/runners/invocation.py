@@ -1,0 +1,25 @@
+"""What an argv may speak of: the facts of one start that are not in the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+SHELL: Final = "/bin/sh"
+
+ANSWER_BYTES: Final = 256 << 10
+"""How much of the end of standard output is read as the answer; more than a model can write in one turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One start. All paths are absolute."""
+
+    workspace: str
+    run_dir: str
+    prompt: str
+    """The payload file."""
+    python: str
+    """The interpreter that runs the tower: the scripted agent runs on the same one."""
+    fake_agent: str
+    """The scripted agent's program file."""
