@@ -1,0 +1,311 @@
+"""The scripted agent: a program that does what a script says, in place of a model.
+
+Run as `python -I -S fake_agent.py SCRIPT [ARGS...]` by runner `fake:SCRIPT`. The script's grammar is
+`core.fake_script`; here is what each step does. Which call it is comes from `LAYOVER_RUN_NUMBER`, whose calls from
+`LAYOVER_AGENT`. Standard library only; a script that cannot be followed ends with code 64 and one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+if __name__ == "__main__":
+    # With -I and -S nothing but the standard library can be imported; the grammar lies beside this package.
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tower.core.fake_script import Call, ScriptError, parse
+
+EX_USAGE: Final = 64
+"""Exit code of a script that cannot be followed (as sysexits.h numbers a wrong use)."""
+
+MIB: Final = 1 << 20
+_STREAMS: Final = {"stdout": 1, "stderr": 2}
+_POLL_SECONDS: Final = 0.02
+
+
+class StepError(Exception):
+    """A step that cannot be carried out, in words."""
+
+
+def main(argv: list[str]) -> int:
+    """Carry out this call's steps; the exit code is the script's to choose, 0 where it chooses none."""
+    if len(argv) < 2:
+        return _refuse("cannot start: no script was named")
+    path = argv[1]
+    try:
+        script = parse(Path(path).read_bytes().decode())
+        steps = script.call(os.environ.get("LAYOVER_AGENT", ""), _number())
+    except (OSError, UnicodeDecodeError) as error:
+        return _refuse(f"cannot read the script {path}: {error}")
+    except ScriptError as error:
+        return _refuse(f"cannot follow the script {path}: {error}")
+    try:
+        perform(steps)
+    except (StepError, OSError) as error:
+        return _refuse(f"cannot go on with the script {path}: {error}")
+    return 0
+
+
+def perform(steps: Call) -> None:
+    """Carry out steps in their order."""
+    for step in steps:
+        DO[step.verb](step.value)
+
+
+def _number() -> int:
+    text = os.environ.get("LAYOVER_RUN_NUMBER", "1")
+    if not text.isdecimal():
+        raise ScriptError([f"LAYOVER_RUN_NUMBER is {text!r} and no number"])
+    return int(text)
+
+
+def _refuse(sentence: str) -> int:
+    # Whoever closed the stream will not hear of it.
+    with suppress(OSError):
+        _put(2, sentence + "\n")
+    return EX_USAGE
+
+
+def _put(stream: int, text: str | bytes) -> None:
+    """Write all of it at once and unbuffered, so that what was said before a crash was said."""
+    left = memoryview(text.encode(errors="surrogateescape") if isinstance(text, str) else text)
+    while left:
+        left = left[os.write(stream, left) :]
+
+
+def _say(text: str) -> None:
+    _put(1, text + "\n")
+
+
+def _err(text: str) -> None:
+    _put(2, text + "\n")
+
+
+def _read(path: str) -> None:
+    with Path(path).open("rb") as file:
+        _copy(file.fileno())
+
+
+def _echo(what: str) -> None:
+    match what:
+        case "stdin":
+            _copy(0)
+        case "env":
+            _put(1, b"".join(name + b"=" + value + b"\n" for name, value in sorted(_given().items())))
+        case "cwd":
+            _say(str(Path.cwd()))
+        case "call":
+            _say(str(_number()))
+        case "args":
+            _put(1, "".join(f"{arg}\n" for arg in sys.argv[2:]))
+
+
+def _given() -> dict[bytes, bytes]:
+    """The environment as it was handed over: Python adds a locale of its own to what `os.environ` shows."""
+    entries = (entry.partition(b"=") for entry in Path("/proc/self/environ").read_bytes().split(b"\0") if entry)
+    return {name: value for name, _, value in entries}
+
+
+def _copy(source: int) -> None:
+    while chunk := os.read(source, MIB):
+        _put(1, chunk)
+
+
+def _binary(_: bool) -> None:
+    """Every byte there is, and a word in Latin-1."""
+    _put(1, bytes(range(256)) + "\nTäglich größer\n".encode("latin-1"))
+
+
+def _flood(flood: Mapping[str, Any]) -> None:
+    left = int(flood["mb"] * MIB)
+    block = b"x" * MIB if flood["line"] else (b"x" * 127 + b"\n") * (MIB // 128)
+    while left > 0:
+        _put(_STREAMS[flood["to"]], block[:left])
+        left -= len(block)
+    if flood["line"]:
+        _put(_STREAMS[flood["to"]], "\n")
+
+
+def _close(stream: str) -> None:
+    os.close(_STREAMS[stream])
+
+
+def _write(file: Mapping[str, str]) -> None:
+    _store(file["path"], file["text"], os.O_TRUNC)
+
+
+def _append(file: Mapping[str, str]) -> None:
+    _store(file["path"], file["text"], os.O_APPEND)
+
+
+def _store(path: str, text: str, how: int) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o666)
+    try:
+        _put(file, text)
+    finally:
+        os.close(file)
+
+
+def _report(report: Mapping[str, Any] | str) -> None:
+    path = os.environ.get("LAYOVER_REPORT")
+    if not path:
+        raise StepError("LAYOVER_REPORT names no file for the report")
+    _store(path, report if isinstance(report, str) else json.dumps(report, default=str), os.O_TRUNC)
+
+
+def _run(command: str) -> None:
+    """A shell command on the same streams. One that fails ends the call with its code."""
+    child = os.posix_spawn("/bin/sh", ["/bin/sh", "-c", command], _given())
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        sys.exit(code if code > 0 else 128 - code)
+
+
+def _send(flight: Mapping[str, Any]) -> None:
+    """Send as this run. A refusal is an answer: it is printed, and the call goes on."""
+    status, answer = _post("/flights", {key: value for key, value in flight.items() if value is not None})
+    if status < 300:
+        _say(f"sent to {flight['to']}: {answer.get('flight', {}).get('id')}")
+    else:
+        _say(f"not sent to {flight['to']}: {answer.get('detail') or answer.get('title') or status}")
+
+
+def _post(path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Speak to the tower over its socket, with this run's token. Gives the status and the JSON of the answer."""
+    import http.client
+    import socket
+
+    named = os.environ.get("LAYOVER_SOCKET")
+    if not named:
+        raise StepError("LAYOVER_SOCKET names no socket to send to")
+    address = Path(named)
+    connection = http.client.HTTPConnection("localhost")
+    # Through its folder's descriptor, so that no path is too long for a socket address.
+    folder = os.open(address.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    try:
+        connection.sock.connect(f"/proc/self/fd/{folder}/{address.name}")
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {os.environ.get('LAYOVER_RUN_TOKEN', '')}",
+        }
+        connection.request("POST", path, json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except (http.client.HTTPException, ValueError) as error:
+        raise StepError(f"the tower's answer cannot be read: {error!r}") from error
+    finally:
+        os.close(folder)
+        connection.close()
+
+
+def _wait_for(wait: Mapping[str, Any]) -> None:
+    end = time.monotonic() + wait["timeout"]
+    while not Path(wait["path"]).exists():
+        if time.monotonic() > end:
+            raise StepError(f"{wait['path']} did not appear within {wait['timeout']:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def _hang(_: bool) -> None:
+    while True:
+        signal.pause()
+
+
+def _ignore(numbers: tuple[int, ...]) -> None:
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _on_term(steps: Call) -> None:
+    """From now on a TERM carries out these steps and ends the call; a second one changes nothing."""
+
+    def end(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        perform(steps)
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _fork(fork: Mapping[str, Any]) -> None:
+    """Start children that outlive this program, and go on when all of them are as the script wants them."""
+    ready, tell = os.pipe()
+    for _ in range(fork["count"]):
+        child = os.fork()
+        if child == 0:
+            os.close(ready)
+            _be_a_child(fork, tell)
+        if fork["double"]:
+            os.waitpid(child, 0)
+    os.close(tell)
+    told = 0
+    while told < fork["count"] and (news := os.read(ready, fork["count"])):
+        told += len(news)
+    os.close(ready)
+
+
+def _be_a_child(fork: Mapping[str, Any], tell: int) -> NoReturn:
+    try:
+        if fork["setsid"]:
+            os.setsid()
+        if fork["double"] and os.fork():
+            os._exit(0)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if fork["ignore_term"] else signal.SIG_DFL)
+        if not fork["hold_output"]:
+            _leave_the_streams()
+        if fork["pids"]:
+            _append({"path": fork["pids"], "text": f"{os.getpid()}\n"})
+        os.write(tell, b"+")
+        os.close(tell)
+        time.sleep(fork["seconds"])
+    finally:
+        os._exit(0)
+
+
+def _leave_the_streams() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+
+
+def _kill(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+DO: Final[Mapping[str, Callable[[Any], object]]] = {
+    "say": _say,
+    "err": _err,
+    "read": _read,
+    "echo": _echo,
+    "binary": _binary,
+    "flood": _flood,
+    "close": _close,
+    "write": _write,
+    "append": _append,
+    "report": _report,
+    "run": _run,
+    "send": _send,
+    "sleep": time.sleep,
+    "wait_for": _wait_for,
+    "hang": _hang,
+    "ignore": _ignore,
+    "on_term": _on_term,
+    "fork": _fork,
+    "kill": _kill,
+    "exit": sys.exit,
+}
+"""What each step of the grammar does."""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
