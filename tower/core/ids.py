@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ulid import ULID
-
 FLIGHT: Final = "flt"
 ITINERARY: Final = "itn"
 RUN: Final = "run"
@@ -31,6 +29,8 @@ def new_id(prefix: str, now: float, chance: bytes) -> str:
         raise ValueError(f"unknown id prefix {prefix!r}")
     if len(chance) != RANDOM_BYTES:
         raise ValueError(f"an id needs {RANDOM_BYTES} bytes of chance, got {len(chance)}")
+    from ulid import ULID  # here, since it imports pydantic and a client only reads ids
+
     stamp = int(now * 1000).to_bytes(6, "big")
     return f"{prefix}_{ULID.from_bytes(stamp + chance)}"
 
