@@ -17,7 +17,7 @@ import pytest
 from tower.core.errors import BusyError, InvalidError
 from tower.system import listener
 from tower.system.listener import Listener, listen, raise_descriptor_limit
-from tower.system.lock import StateLock, take_lock
+from tower.system.lock import StateLock, lock_state
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
@@ -25,7 +25,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as a
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[StateLock]:
     tmp_path.chmod(0o700)
-    with take_lock(tmp_path) as held:
+    with lock_state(tmp_path) as held:
         yield held
 
 
@@ -120,8 +120,8 @@ SERVE = """
 import sys, time
 from pathlib import Path
 from tower.system.listener import listen
-from tower.system.lock import take_lock
-lock = take_lock(Path(sys.argv[1]))
+from tower.system.lock import lock_state
+lock = lock_state(Path(sys.argv[1]))
 bound = listen(Path(sys.argv[2]), lock)
 print("listening", flush=True)
 sys.stdin.read()
@@ -148,7 +148,7 @@ def test_what_a_killed_tower_left_is_in_nobodys_way(tmp_path: Path) -> None:
     for _ in range(3):
         end(serve(state, state / "tower.sock"))
         assert (state / "tower.sock").is_socket()
-    with take_lock(state) as lock:
+    with lock_state(state) as lock:
         bound = listen(state / "tower.sock", lock)
         assert connects(bound.path)
         bound.close()
@@ -189,8 +189,8 @@ import sys
 from pathlib import Path
 from tower.core.errors import BusyError
 from tower.system.listener import listen
-from tower.system.lock import take_lock
-lock = take_lock(Path(sys.argv[1]))
+from tower.system.lock import lock_state
+lock = lock_state(Path(sys.argv[1]))
 for line in sys.stdin:
     try:
         bound = listen(Path(line.rstrip()), lock)
@@ -229,7 +229,7 @@ def test_the_state_folder_of_another_tower(tmp_path: Path, lock: StateLock, monk
     monkeypatch.setattr(listener, "LOCK_PAUSE_SEC", 0.0)
     other = tmp_path / "other"
     other.mkdir(mode=0o700)
-    with take_lock(other), pytest.raises(BusyError, match="state folder of another tower"):
+    with lock_state(other), pytest.raises(BusyError, match="state folder of another tower"):
         listen(other / "tower.sock", lock)
 
 

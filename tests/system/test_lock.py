@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from tower.core.errors import BusyError, InvalidError
-from tower.system.lock import take_lock
+from tower.system.lock import lock_state
 
 HOLD = """
 import sys
 from pathlib import Path
 from tower.core.errors import BusyError
-from tower.system.lock import take_lock
+from tower.system.lock import lock_state
 sys.stdin.read(1)
 try:
-    lock = take_lock(Path(sys.argv[1]))
+    lock = lock_state(Path(sys.argv[1]))
 except BusyError as error:
     print("busy", error, flush=True)
 else:
@@ -56,7 +56,7 @@ def test_the_second_hears_who_holds_it(tmp_path: Path) -> None:
     go(first)
     assert said(first) == "held\n"
     with pytest.raises(BusyError) as refused:
-        take_lock(tmp_path)
+        lock_state(tmp_path)
     assert refused.value.code == "locked"
     assert f"process {first.pid} (" in refused.value.sentence
     assert str(tmp_path) in refused.value.sentence
@@ -69,7 +69,7 @@ def test_a_stopped_holder_is_a_holder(tmp_path: Path) -> None:
     assert said(first) == "held\n"
     first.send_signal(signal.SIGSTOP)
     with pytest.raises(BusyError):
-        take_lock(tmp_path)
+        lock_state(tmp_path)
     first.send_signal(signal.SIGCONT)
     end(first)
 
@@ -80,7 +80,7 @@ def test_a_killed_holder_leaves_nothing_stale(tmp_path: Path) -> None:
         go(first)
         assert said(first) == "held\n"
         end(first)
-    take_lock(tmp_path).release()
+    lock_state(tmp_path).release()
 
 
 def test_of_two_that_race_exactly_one_wins(tmp_path: Path) -> None:
@@ -89,14 +89,14 @@ def test_of_two_that_race_exactly_one_wins(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from tower.core.errors import BusyError
-from tower.system.lock import take_lock
+from tower.system.lock import lock_state
 held = []
 for line in sys.stdin:
     moment, folder = line.split(maxsplit=1)
     while time.monotonic() < float(moment):
         pass
     try:
-        held.append(take_lock(Path(folder.rstrip())))
+        held.append(lock_state(Path(folder.rstrip())))
         print("held", flush=True)
     except BusyError:
         print("busy", flush=True)
@@ -119,18 +119,18 @@ for line in sys.stdin:
 
 def test_removing_what_is_in_the_folder_lets_nobody_in(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
-    with take_lock(tmp_path):
+    with lock_state(tmp_path):
         for path in tmp_path.iterdir():
             path.unlink()
         with pytest.raises(BusyError):
-            take_lock(tmp_path)
+            lock_state(tmp_path)
 
 
 def test_a_folder_replaced_under_the_holder_is_noticed(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     (tmp_path / "link").symlink_to(folder)
-    with take_lock(folder) as lock:
+    with lock_state(folder) as lock:
         assert lock.covers(folder)
         assert lock.covers(tmp_path / "link")
         folder.rename(tmp_path / "moved")
@@ -140,15 +140,15 @@ def test_a_folder_replaced_under_the_holder_is_noticed(tmp_path: Path) -> None:
 
 
 def test_no_child_inherits_it(tmp_path: Path) -> None:
-    with take_lock(tmp_path):
+    with lock_state(tmp_path):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)
-    take_lock(tmp_path).release()
+    lock_state(tmp_path).release()
     child.kill()
     child.wait()
 
 
 def test_released_twice(tmp_path: Path) -> None:
-    lock = take_lock(tmp_path)
+    lock = lock_state(tmp_path)
     lock.release()
     before = os.open(tmp_path, os.O_RDONLY)
     lock.release()
@@ -158,7 +158,7 @@ def test_released_twice(tmp_path: Path) -> None:
 
 def test_what_cannot_be_locked_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidError, match="no such file"):
-        take_lock(tmp_path / "missing")
+        lock_state(tmp_path / "missing")
     (tmp_path / "file").touch()
     with pytest.raises(InvalidError, match="not a directory"):
-        take_lock(tmp_path / "file")
+        lock_state(tmp_path / "file")

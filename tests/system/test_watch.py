@@ -1,6 +1,5 @@
 """Every way in which an editor, a person or a cluster changes a file must be seen, whatever the system grants."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -66,11 +65,16 @@ class Seen:
 
 @asynccontextmanager
 async def watching(*folders: Path) -> AsyncIterator[Seen]:
+    async with watching_what(lambda: frozenset(folders)) as seen:
+        yield seen
+
+
+@asynccontextmanager
+async def watching_what(folders: Callable[[], frozenset[Path]]) -> AsyncIterator[Seen]:
     seen = Seen()
-    stop = anyio.Event()
 
     async def follow() -> None:
-        async with aclosing(changes(lambda: frozenset(folders), stop=stop, report=seen.reports.append)) as news:
+        async with aclosing(changes(folders, report=seen.reports.append)) as news:
             async for _ in news:
                 seen.add()
 
@@ -78,7 +82,7 @@ async def watching(*folders: Path) -> AsyncIterator[Seen]:
         tasks.start_soon(follow)
         await seen.more_than(0)
         yield seen
-        stop.set()
+        tasks.cancel_scope.cancel()
 
 
 def by_rename(path: Path, text: str) -> None:
@@ -117,7 +121,7 @@ async def test_every_save_of_an_editor_is_seen(tmp_path: Path, save: Callable[[P
 async def test_it_works_on_the_other_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(tmp_path) as seen:
         await seen.after(lambda: (tmp_path / "layover.toml").write_text("x"))
-    monkeypatch.setattr(watch, "awatch", _refuse)
+    monkeypatch.setattr(watch, "watch", _refuse)
     async with watching(tmp_path) as seen:
         await seen.after(lambda: (tmp_path / "layover.toml").write_text("xx"))
 
@@ -197,38 +201,26 @@ async def test_folders_may_be_added_while_it_watches(tmp_path: Path) -> None:
     prompts = tmp_path / "prompts"
     prompts.mkdir()
     folders = {tmp_path}
-    seen = Seen()
-    stop = anyio.Event()
-
-    async def follow() -> None:
-        async for _ in changes(lambda: frozenset(folders), stop=stop, report=seen.reports.append):
-            seen.add()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow)
-        await seen.more_than(0)
+    async with watching_what(lambda: frozenset(folders)) as seen:
         await seen.after(lambda: folders.add(prompts))
         await seen.after(lambda: (prompts / "coder.md").write_text("x"))
-        stop.set()
 
 
-async def test_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-
-            async def follow() -> None:
-                async with aclosing(
-                    changes(lambda: frozenset({tmp_path}), stop=anyio.Event(), report=lambda _: None)
-                ) as news:
-                    async for _ in news:
-                        tasks.cancel_scope.cancel()
-
-            tasks.start_soon(follow)
+async def test_it_ends_at_once_when_it_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    folders = {tmp_path / "a"}
+    async with watching_what(lambda: frozenset(folders)) as seen:
+        monkeypatch.setattr(watch, "LOOK_MS", 20_000)
+        await seen.after(lambda: folders.add(tmp_path / "b"))
+        await anyio.sleep(0.1)  # armed anew, for the longer look
+        began = anyio.current_time()
+    assert anyio.current_time() - began < 1
 
 
 @pytest.fixture
 def _no_inotify(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "awatch", _refuse)
+    monkeypatch.setattr(watch, "watch", _refuse)
 
 
 def _refuse(*_: object, **__: object) -> None:
@@ -272,7 +264,7 @@ async def test_a_folder_that_never_settles_is_looked_at_nevertheless(tmp_path: P
 
 
 async def test_watches_are_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = watch.awatch
+    real = watch.watch
     monkeypatch.setattr(watch, "RETRY_POLLS", 2)
     refusals = iter([True, True])
 
@@ -281,7 +273,7 @@ async def test_watches_are_taken_up_again(tmp_path: Path, monkeypatch: pytest.Mo
             raise RuntimeError("Error creating recommended watcher: Too many open files (os error 24)")
         return real(*paths, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(watch, "awatch", reluctant)
+    monkeypatch.setattr(watch, "watch", reluctant)
     async with watching(tmp_path) as seen:
         with anyio.fail_after(5):
             while None not in seen.reports:
@@ -298,10 +290,9 @@ from tower.system import watch
 watch.POLL_SEC = 0.05
 async def main():
     folder = Path(sys.argv[1])
-    stop = anyio.Event()
     seen = 0
     with anyio.fail_after(10):
-        async for _ in watch.changes(lambda: frozenset({folder}), stop=stop, report=lambda text: print(text)):
+        async for _ in watch.changes(lambda: frozenset({folder}), report=print):
             seen += 1
             if seen == 1:
                 (folder / "layover.toml").write_text("x")
@@ -360,26 +351,21 @@ def test_a_link_that_leads_to_itself_ends(tmp_path: Path) -> None:
     assert tmp_path in folders_around([tmp_path / "a", tmp_path / "b" / "layover.toml"])
 
 
-def test_one_watch_is_enough_for_a_folder_full_of_files(tmp_path: Path) -> None:
-    """Counted by the kernel: each watch is a line of the descriptor's info."""
+def test_one_watch_is_enough_for_a_folder_full_of_folders(tmp_path: Path) -> None:
+    """Counted by the kernel: each watch is a line of its descriptor's info."""
     for number in range(50):
         (tmp_path / f"sub{number}").mkdir()
-
-    async def main() -> int:
-        async for _ in changes(lambda: frozenset({tmp_path}), stop=anyio.Event(), report=lambda _: None):
-            return sum(
-                text.count("inotify wd")
-                for entry in os.listdir("/proc/self/fdinfo")
-                if (text := _info(entry)) is not None
-            )
-        return 0
-
-    before = sum(text.count("inotify wd") for entry in os.listdir("/proc/self/fdinfo") if (text := _info(entry)))
-    assert anyio.run(main) - before == 1
-
-
-def _info(entry: str) -> str | None:
-    try:
-        return Path("/proc/self/fdinfo", entry).read_text()
-    except OSError:
-        return None
+    code = """
+import os, sys
+from pathlib import Path
+import anyio
+from tower.system.watch import changes
+async def main():
+    async for _ in changes(lambda: frozenset({Path(sys.argv[1])})):
+        infos = [Path("/proc/self/fdinfo", entry) for entry in os.listdir("/proc/self/fdinfo")]
+        print(sum(info.read_text().count("inotify wd") for info in infos if info.exists()))
+        break
+anyio.run(main)
+"""
+    shown = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert shown.stdout == "1\n", shown.stderr

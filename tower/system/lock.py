@@ -53,7 +53,7 @@ class StateLock:
         self.release()
 
 
-def take_lock(folder: Path) -> StateLock:
+def lock_state(folder: Path) -> StateLock:
     """Take the lock on a state folder at once, or raise.
 
     Raises `BusyError` when another process holds it, naming that process where the kernel tells, and `InvalidError`

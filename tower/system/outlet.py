@@ -46,7 +46,7 @@ class Outlet(io.TextIOBase):
                 self._keep(rest, whole=len(rest) == len(data))
         return len(text)
 
-    def drain(self, seconds: float) -> bool:
+    def drain(self, seconds: float = 1.0) -> bool:
         """Wait at most so long until everything is written; False when it is not."""
         writer = self._writer
         if writer is not None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
-from watchfiles import awatch
+from watchfiles import watch
+from watchfiles.main import FileChange
 
 QUIET_MS: Final = 100
 """A change has settled when nothing followed it for so long. Longer means fewer wake-ups of an idle watch."""
@@ -41,17 +43,17 @@ Identity = tuple[int, int]
 
 
 async def changes(
-    folders: Folders, *, stop: anyio.Event, report: Callable[[str | None], None]
+    folders: Folders, *, report: Callable[[str | None], None] = lambda _: None
 ) -> AsyncGenerator[None, None]:
-    """Yield after each change in one of `folders()`, until `stop` is set, and once when the watch first stands.
+    """Yield after each change in one of `folders()`, for ever, and once when the watch first stands.
 
     `folders` is asked anew about every second, so it may change its answer. `report` gets a sentence when the
     system grants no watch and the folders are listed every second instead, and None when it does again.
     """
     polling = False
-    while not stop.is_set():
+    while True:
         try:
-            async with aclosing(_notified(folders, stop)) as news:
+            async with aclosing(_notified(folders)) as news:
                 async for _ in news:
                     if polling:
                         polling = False
@@ -61,7 +63,7 @@ async def changes(
             if not polling:
                 polling = True
                 report(_sentence(error))
-            async with aclosing(_polled(folders, stop)) as news:
+            async with aclosing(_polled(folders)) as news:
                 async for _ in news:
                     yield
 
@@ -90,46 +92,52 @@ def _folders_of(file: Path) -> set[Path]:
     return {Path(os.path.normpath(folder)) for folder in (*found, file.parent)}
 
 
-async def _notified(folders: Folders, stop: anyio.Event) -> AsyncGenerator[None, None]:
+async def _notified(folders: Folders) -> AsyncGenerator[None, None]:
     """Yield after changes that the kernel tells of; ends when a folder came, went or was replaced."""
     armed = _identities(folders())
-    there = [path for path, identity in armed.items() if identity is not None]
+    ended = threading.Event()
+    batches = _batches([path for path, identity in armed.items() if identity is not None], ended)
+    look = True  # once for what changed before the watch stood
+    try:
+        # watchfiles' own awatch cannot be cancelled before its thread returns, up to LOOK_MS later.
+        while (batch := await anyio.to_thread.run_sync(next, batches, None, abandon_on_cancel=True)) is not None:
+            moved = _identities(folders()) != armed
+            if batch or look or moved:
+                yield
+            look = False
+            if moved:
+                return
+    except FileNotFoundError:
+        return  # gone between our look and the watch
+    finally:
+        ended.set()
+
+
+def _batches(folders: Iterable[Path], ended: threading.Event) -> Iterator[set[FileChange]]:
+    """Settled changes, and an empty set where there were none for LOOK_MS."""
     # Every default is spelled out: watchfiles would look into the environment for those that are not.
-    batches = awatch(
-        *there,
+    return watch(
+        *folders,
         watch_filter=None,
         debounce=SETTLE_MS,
         step=QUIET_MS,
         rust_timeout=LOOK_MS,
         yield_on_timeout=True,
-        stop_event=stop,
+        stop_event=ended,
         debug=False,
+        raise_interrupt=False,
         force_polling=False,
         recursive=False,
         ignore_permission_denied=False,
     )
-    look = True  # once for what changed before the watch stood
-    try:
-        async with aclosing(batches):
-            async for batch in batches:
-                moved = _identities(folders()) != armed
-                if batch or look or moved:
-                    yield
-                look = False
-                if moved:
-                    return
-    except FileNotFoundError:
-        return  # gone between our look and the watch
 
 
-async def _polled(folders: Folders, stop: anyio.Event) -> AsyncGenerator[None, None]:
+async def _polled(folders: Folders) -> AsyncGenerator[None, None]:
     """Yield after changes that listing the folders shows; ends when it is time to ask for a watch again."""
     told = before = await anyio.to_thread.run_sync(_listing, folders())
     yield
     for _ in range(RETRY_POLLS):
-        with anyio.move_on_after(POLL_SEC):
-            await stop.wait()
-            return
+        await anyio.sleep(POLL_SEC)
         now = await anyio.to_thread.run_sync(_listing, folders())
         # Settled, or unsettled for the second time.
         if now != told and (now == before or before != told):
