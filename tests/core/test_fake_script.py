@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -115,6 +117,43 @@ def test_all_mistakes_are_named_together() -> None:
     with pytest.raises(ScriptError) as caught:
         parse("[[call]]\nsteps = [{ say = 1 }, { read = 1 }]")
     assert str(caught.value) == "call 1, step 1: say must be text; call 1, step 2: read must be a path"
+
+
+EXAMPLES = {
+    "say": '"a"',
+    "err": '"a"',
+    "read": '"a/b"',
+    "echo": '"env"',
+    "binary": "true",
+    "flood": "{ mb = 0.5, line = true, to = 'stderr' }",
+    "close": '"stderr"',
+    "write": "{ path = 'a', text = '' }",
+    "append": "{ path = 'a', text = 'b' }",
+    "report": "{ model = 'm', tokens_in = 1, cost_usd = nan }",
+    "run": '"true"',
+    "send": "{ to = 'a', body = 'b', key = 'c' }",
+    "sleep": "0.5",
+    "wait_for": "{ path = 'a', timeout = 1 }",
+    "hang": "true",
+    "ignore": '["SIGINT", "USR1"]',
+    "on_term": "[{ exit = 0 }]",
+    "fork": "{ setsid = true, double = true, hold_output = true, ignore_term = true, seconds = 1, pids = 'p' }",
+    "kill": '"STOP"',
+    "exit": "255",
+}
+
+
+def test_every_step_has_an_example_that_is_read() -> None:
+    assert EXAMPLES.keys() == VERBS.keys()
+    steps = ", ".join(f"{{ {verb} = {value} }}" for verb, value in EXAMPLES.items())
+    assert [step.verb for step in parse(f"[[call]]\nsteps = [{steps}]").call("x", 1)] == list(EXAMPLES)
+
+
+def test_the_documented_scripts_are_scripts() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "fake-agent.md").read_text()
+    scripts = [block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "call]]" in block]
+    assert len(scripts) == 2
+    assert [check(script) for script in scripts] == [(), ()]
 
 
 @given(st.text(max_size=200))

@@ -28,8 +28,6 @@ NEVER_PREFIXES: Final = ("LISTEN_", "WATCHDOG_", "TOWER_")
 MAX_BYTES: Final = 128 << 10
 """The kernel's MAX_ARG_STRLEN: `NAME=value` with its final NUL may not be larger, or nothing can be executed."""
 
-NOT_SET: Final = "is not set: start the tower with it, or put a credential file of that name in place"
-
 PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
 NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -96,7 +94,7 @@ def build(
     values = _exempt_loopback({**common, **forwarded, **agent.env}, own) | dict(layover)
 
     origin = dict.fromkeys(values, "the tower") | declared | dict.fromkeys(agent.env, f"agents.{agent.name}.env")
-    absent = (Unfit(variable=name, key=declared[name], why=NOT_SET) for name in found if name not in values)
+    absent = (Unfit(variable=name, key=declared[name], why="is not set") for name in found if name not in values)
     barred = (
         Unfit(variable=name, key=origin[name], why="belongs to the tower and is never passed on")
         for name in sorted({*declared, *agent.env})

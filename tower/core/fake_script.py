@@ -1,7 +1,7 @@
 """The script of the scripted agent (`fake:FILE`): what may stand in it, and what each step means by default.
 
-Read at load to find mistakes while a person is watching, and by the program `tower.system.fake_agent` itself, which
-carries the steps out. Standard library only, because that program runs without anything else.
+`check` finds the mistakes before anything runs; the program `tower.system.fake_agent` reads it by `parse` and carries
+the steps out. Standard library only, because that program runs without anything else.
 """
 
 from __future__ import annotations

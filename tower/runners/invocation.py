@@ -7,8 +7,8 @@ from typing import Final
 
 SHELL: Final = "/bin/sh"
 
-ANSWER_BYTES: Final = 256 << 10
-"""How much of the end of standard output is read as the answer; more than a model can write in one turn."""
+ANSWER_BYTES: Final = 1 << 20
+"""How much of the end of standard output is the answer: as much as a flight's body holds by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
