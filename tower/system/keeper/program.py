@@ -1,0 +1,109 @@
+"""The agent program itself: how it is started in a session of its own, with nothing but what the plan says."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Mapping
+    from typing import Final, NoReturn
+
+    from tower.system.keeper.protocol import Plan
+else:
+    import _signal as signal  # what the enums of `signal` wrap: they cost 3 ms
+
+FAILED: Final = 127
+"""Exit code of a child that could not become the program; nobody sees it, the report in the pipe counts."""
+
+
+class StartError(Exception):
+    """A step of the start failed. `detail` is the system's name for the error and its words."""
+
+    def __init__(self, step: str, detail: str) -> None:
+        super().__init__(f"{step}: {detail}")
+        self.step = step
+        self.detail = detail
+
+
+def describe(number: int) -> str:
+    """`ENOENT No such file or directory`."""
+    return f"{errno.errorcode.get(number, number)} {os.strerror(number)}"
+
+
+def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> int:
+    """Start the program; returns its pid when it is running, and not before. Raises StartError.
+
+    The report pipe closes by itself when the program is executed, so an empty report is the proof.
+    """
+    report, reporter = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(report)
+        os.close(reporter)
+        raise StartError("fork", describe(error.errno or 0)) from None
+    if pid == 0:
+        _become(plan, (stdin, stdout, stderr), reporter)
+    os.close(reporter)
+    words = b""
+    while piece := os.read(report, 1024):
+        words += piece
+    os.close(report)
+    if words:
+        os.waitpid(pid, 0)
+        step, _, detail = words.decode().partition(" ")
+        raise StartError(step, detail)
+    return pid
+
+
+def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int) -> NoReturn:
+    """The child's part. Nothing here returns, whatever happens."""
+    step = "session"
+    try:
+        os.setsid()
+        step = "signals"
+        _reset_signals()
+        step = "descriptors"
+        for target, source in enumerate(descriptors):
+            os.dup2(source, target)
+        step = "cwd"
+        os.chdir(plan["cwd"])
+        os.umask(plan["umask"])
+        step = "exec"
+        _execute(plan["argv"], plan["env"])
+    except OSError as error:
+        os.write(reporter, f"{step} {describe(error.errno or 0)}".encode())
+    except BaseException as error:
+        os.write(reporter, f"{step} {type(error).__name__}".encode())
+    finally:
+        os._exit(FAILED)
+
+
+def _execute(argv: list[bytes], env: Mapping[bytes, bytes]) -> None:
+    """Raises OSError: of the first place that holds the program but may not execute it, else of the last."""
+    name = argv[0]
+    if b"/" in name:
+        os.execve(name, argv, env)  # noqa: S606
+    refusal = FileNotFoundError(errno.ENOENT, "")
+    for folder in env.get(b"PATH", os.defpath.encode()).split(b":"):
+        try:
+            os.execve((folder or b".") + b"/" + name, argv, env)  # noqa: S606
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            refusal = error  # type: ignore[assignment]
+    raise refusal
+
+
+def _reset_signals() -> None:
+    """Python ignores SIGPIPE and the keeper some more, and who started the tower may have blocked others."""
+    signal.set_wakeup_fd(-1)
+    for number in range(1, signal.NSIG):
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):  # KILL, STOP, and those of the C library
+            continue
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
