@@ -19,6 +19,7 @@ _HINTS: Final = (
     ("Expected newline", "begin each key on a line of its own, and put text in quotes"),
     ("Illegal character", "close the quotes, or write the text between triple quotes"),
     ("Unescaped '\\'", "double the backslash, or use single quotes"),
+    ("Cannot", "the name is in use already; remove one of the two"),
     ("Unclosed", "close the bracket"),
     ("Expected ']'", "close the bracket"),
 )

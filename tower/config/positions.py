@@ -152,6 +152,7 @@ class _Scanner:
             start = self.at
             parts.append((_name(self._take(_KEY)), start))
             if len(parts) > MAX_DEPTH:
+                self.at = start
                 raise _TooDeepError
             self._skip(_BLANK)
             if not self.text.startswith(".", self.at):
