@@ -49,6 +49,7 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
     named = path / FILE_NAME if is_folder(path) else path
     try:
         file = _absolute(named)
+        watched = watch_folders(file)
     except (OSError, ValueError) as error:
         return _unreadable(
             str(named), Unreadable(sentence=f"cannot be found: {error}", hint="name it by its whole path")

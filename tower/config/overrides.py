@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
@@ -70,7 +70,7 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         """The value of one key, with the variable's name; the flag is unused (values are decoded here)."""
         variable = PREFIX + field_name.upper()
         text = self._environ[variable]
-        is_text = field is None or field.annotation in (str, str | None)
+        is_text = field is None or _takes_text(field.annotation)
         return (text if is_text else _toml_value(text)), field_name, False
 
     def __call__(self) -> dict[str, Any]:
@@ -86,6 +86,13 @@ def overridden(environ: Mapping[str, str]) -> dict[str, str]:
         for name in sorted(environ)
         if name.startswith(PREFIX) and name.isupper() and len(name) > len(PREFIX)
     }
+
+
+def _takes_text(annotation: Any) -> bool:
+    """Whether a key's type is text, or text or nothing."""
+    if get_origin(annotation) is tuple:
+        return False
+    return annotation is str or any(_takes_text(part) for part in get_args(annotation))
 
 
 def _toml_value(text: str) -> Any:

@@ -1,0 +1,33 @@
+"""A rehearsal of a whole factory: every agent by one runner, given as a spec on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tower.core.errors import InvalidError
+from tower.core.factory import Factory, Runner
+from tower.core.runner_spec import parse_spec
+
+
+def rehearsal_runner(spec: str, folder: Path) -> Runner:
+    """The runner of a spec; a relative `fake:FILE` is looked for in `folder`.
+
+    Raises `InvalidError` for what is no spec, or names a file that is not there.
+    """
+    runner = parse_spec(spec)
+    if runner.kind != "fake":
+        return runner
+    file = (folder / runner.detail).absolute()
+    if not file.is_file():
+        raise InvalidError("runner-unknown", f"cannot rehearse with {spec!r}: {file} is no file", "name the script")
+    return replace(runner, detail=str(file))
+
+
+def rehearse(factory: Factory, runner: Runner) -> Factory:
+    """The same factory with this runner for every agent; models of other runners are dropped with them."""
+    agents = {
+        name: replace(agent, runner=runner.name, model=None, origins={**agent.origins, "runner": "--runner"})
+        for name, agent in factory.agents.items()
+    }
+    return replace(factory, agents=agents, runners={**factory.runners, runner.name: runner})
