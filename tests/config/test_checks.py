@@ -345,6 +345,22 @@ def test_what_is_mistyped_is_not_said_to_be_missing(loads: Loads) -> None:
     ]  # fmt: skip
 
 
+def test_a_mistyped_place_does_not_make_other_places_wrong(loads: Loads) -> None:
+    loaded = loads("[layover]\nwork_dir = 1\n" + AGENT + "work_dir = '/usr'\n" + OTHER)
+    assert [it.key for it in loaded.problems] == ["layover.work_dir"]
+
+
+def test_a_text_outside_the_folder_is_named_by_its_whole_path(loads: Loads, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "p.md").write_text("@include x.md\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "workspace").mkdir()
+    file = tmp_path / "sub" / "layover.toml"
+    file.write_text("[layover]\nprompt_dir = '../shared'\n" + GOOD.replace('prompt = "x"', "prompt_file = 'p.md'"))
+    (problem,) = load(file, environ={}).problems
+    assert problem.file == str(tmp_path / "shared" / "p.md")
+
+
 def test_a_message_reads_as_one_line(loads: Loads, tmp_path: Path) -> None:
     loaded = loads(
         "[agents.tester]\nrunner = 'none'\nprompt = 'x'\nentry = true\ndescription = 'd'\n  timeout_sec = 0\n"

@@ -69,9 +69,7 @@ class Tables:
 
 
 def accepted_keys(section: str) -> tuple[str, ...]:
-    """Keys that a table of `SECTIONS` (or `""`, the file itself) accepts, as they are written."""
-    if not section:
-        return TOP
+    """Keys that a table of `SECTIONS` accepts, as they are written."""
     return tuple(info.alias or name for name, info in SECTIONS[section].model_fields.items())
 
 
