@@ -1,0 +1,130 @@
+"""Editing the file of a running tower: good edits are live, bad ones change nothing, running work is untouched."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from conftest import Daemon, eventually
+
+ONE = """
+[agents.one]
+description = "Answers"
+runner = "cmd:echo {answer}"
+prompt = "Go."
+entry = true
+"""
+
+SLOW = """
+[agents.slow]
+description = "Waits for a gate"
+runner = '''cmd:while [ ! -e {gate} ]; do sleep 0.05; done; echo through'''
+prompt = "Go."
+entry = true
+access = "read-only"
+"""
+
+
+def test_an_edit_adds_an_agent_without_touching_what_runs(daemon: Daemon) -> None:
+    gate = daemon.folder / "gate"
+    daemon.configure(SLOW.format(gate=gate))
+    daemon.start()
+    running = daemon.until(daemon.send("slow")["id"], lambda one: one["state"] == "running")
+    pid = running["runs"][0]["pid"]
+    daemon.configure(SLOW.format(gate=gate) + ONE.format(answer="here"))
+    eventually(lambda: "one" in [agent["name"] for agent in daemon.api.get("/status")["agents"]])
+    flight = daemon.landed(daemon.send("one")["id"])
+    assert daemon.answer(flight["runs"][0]["id"]) == "here"
+    assert flight["runs"][0]["generation"] == 2
+    assert daemon.flight(running["id"])["runs"][0]["pid"] == pid
+    gate.touch()
+    done = daemon.landed(running["id"])
+    assert (done["outcome"], done["runs"][0]["generation"]) == ("succeeded", 1)
+
+
+def test_a_bad_edit_changes_nothing_and_is_reported_until_it_is_mended(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="good"))
+    daemon.start()
+    daemon.config.write_text(daemon.config.read_text() + "\n[agents.two\nrunner = \n")
+    problems = eventually(lambda: daemon.api.get("/status")["problems"])
+    assert problems[0]["line"] > 0
+    assert problems[0]["file"].endswith("layover.toml")
+    shown = daemon.tower("status")
+    assert shown.returncode == 3
+    assert "layover.toml:" in shown.stdout
+    flight = daemon.landed(daemon.send("one")["id"])
+    assert daemon.answer(flight["runs"][0]["id"]) == "good"
+    daemon.configure(ONE.format(answer="better"))
+    eventually(lambda: not daemon.api.get("/status")["problems"])
+    flight = daemon.landed(daemon.send("one")["id"])
+    assert daemon.answer(flight["runs"][0]["id"]) == "better"
+
+
+def test_reload_prints_what_changed_or_what_is_wrong(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="a"))
+    daemon.start()
+    # Without a watcher's help: the file is changed and looked at in the same moment.
+    daemon.configure(ONE.format(answer="b") + ONE.replace("agents.one", "agents.two").format(answer="c"))
+    done = daemon.tower("reload")
+    assert done.returncode == 0, done.stderr
+    daemon.config.write_text("")
+    refused = daemon.tower("reload")
+    assert refused.returncode == 78
+    assert "layover.toml" in refused.stdout + refused.stderr
+
+
+def test_a_removed_agent_s_flights_are_held_and_released_when_it_returns(daemon: Daemon) -> None:
+    both = ONE.format(answer="one") + ONE.replace("agents.one", "agents.two").format(answer="two")
+    daemon.configure(both)
+    daemon.start()
+    daemon.tower("drain", check=True)
+    flight = daemon.send("two")
+    daemon.configure(ONE.format(answer="one"))
+    eventually(lambda: len(daemon.api.get("/status")["agents"]) == 1)
+    daemon.tower("resume", check=True)
+    held = daemon.until(flight["id"], lambda one: one["state"] == "held")
+    assert held["held_reason"] == "agent"
+    assert "two" in held["reason"]
+    daemon.configure(both)
+    assert daemon.landed(flight["id"])["outcome"] == "succeeded"
+
+
+def test_what_cannot_change_while_running_is_said(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="one"))
+    daemon.start()
+    daemon.configure(ONE.format(answer="two"), layover='socket = "other.sock"')
+    eventually(lambda: daemon.api.get("/status")["needs_restart"])
+    flight = daemon.landed(daemon.send("one")["id"])
+    assert daemon.answer(flight["runs"][0]["id"]) == "two"
+
+
+def test_every_way_of_saving_is_seen(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="start"))
+    daemon.start()
+    real = daemon.folder / "elsewhere"
+    real.mkdir()
+
+    def in_place(text: str) -> None:
+        daemon.config.write_text(text)
+
+    def renamed(text: str) -> None:
+        new = daemon.folder / ".layover.toml.swp"
+        new.write_text(text)
+        new.rename(daemon.config)
+
+    def removed_first(text: str) -> None:
+        daemon.config.unlink()
+        daemon.config.write_text(text)
+
+    def by_sed(text: str) -> None:
+        before = daemon.config.read_text()
+        wanted = text.split("cmd:echo ")[1].split('"')[0]
+        present = before.split("cmd:echo ")[1].split('"')[0]
+        subprocess.run(["sed", "-i", f"s/echo {present}/echo {wanted}/", str(daemon.config)], check=True)
+
+    text = daemon.config.read_text()
+    for number, save in enumerate([in_place, renamed, removed_first, by_sed] * 3):
+        save(text.replace("start", f"v{number}"))
+        generation = number + 2
+        eventually(lambda generation=generation: daemon.api.get("/status")["generation"]["number"] == generation)
+    shutil.rmtree(real)

@@ -1,0 +1,278 @@
+"""kill -9 of the tower, the keeper or the agent: what was promised holds, and the next tower goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from conftest import Daemon, eventually
+
+GATED = """
+[agents.gated]
+description = "Waits for a gate"
+runner = '''cmd:echo began; echo "$LAYOVER_RUN_ID" >> {log}; while [ ! -e {gate} ]; do sleep 0.05; done; echo ended'''
+prompt = "Wait at the gate."
+entry = true
+recovery = "{recovery}"
+"""
+
+
+def gated(daemon: Daemon, recovery: str = "automatic") -> None:
+    daemon.configure(
+        GATED.format(log=daemon.folder / "runs.log", gate=daemon.folder / "gate", recovery=recovery),
+        defaults='linger_sec = 0.2\nwriters = "shared"',
+        layover="grace_sec = 1",
+    )
+
+
+def starts(daemon: Daemon) -> list[str]:
+    log = daemon.folder / "runs.log"
+    return log.read_text().split() if log.exists() else []
+
+
+def soon(daemon: Daemon, flight: str) -> None:
+    """Skip the pause before a recovery: the flight falls due now."""
+    import sqlite3
+
+    with sqlite3.connect(daemon.state / "tower.db", timeout=5) as connection:
+        connection.execute("UPDATE flights SET not_before = 0 WHERE id = ?", (flight,))
+    connection.close()
+
+
+def test_a_killed_tower_leaves_its_runs_alive_and_the_next_one_adopts_them(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flights = [daemon.send("gated")["id"] for _ in range(2)]
+    eventually(lambda: len(starts(daemon)) == 2)
+    for flight in flights:
+        daemon.until(flight, lambda one: one["state"] == "running")
+    queued = daemon.send("gated", "later", not_before="2999-01-01T00:00:00Z")
+    keepers = sorted(daemon.keepers())
+    daemon.kill()
+    assert sorted(daemon.keepers()) == keepers
+    daemon.start()
+    assert sorted(daemon.keepers()) == keepers
+    assert [run["state"] for run in daemon.api.get("/runs")["runs"]] == ["running"] * 2
+    (daemon.folder / "gate").touch()
+    for flight in flights:
+        done = daemon.landed(flight)
+        assert (done["outcome"], len(done["runs"])) == ("succeeded", 1)
+        assert daemon.answer(done["runs"][0]["id"]) == "began\nended"
+    assert len(starts(daemon)) == 2
+    assert daemon.flight(queued["id"])["state"] == "queued"
+    eventually(lambda: daemon.keepers() == [])
+
+
+def test_a_run_that_ended_while_no_tower_lived_is_settled_as_it_ended(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    daemon.kill()
+    (daemon.folder / "gate").touch()
+    eventually(lambda: daemon.keepers() == [])
+    daemon.start()
+    done = daemon.landed(flight["id"])
+    assert (done["outcome"], len(done["runs"])) == ("succeeded", 1)
+    assert starts(daemon) == [done["runs"][0]["id"]]
+
+
+def test_a_killed_keeper_is_seen_its_tree_ended_and_the_work_recovered_with_a_handover(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated", "mind the gap")["id"], lambda one: one["state"] == "running")
+    first = flight["runs"][0]
+    eventually(lambda: starts(daemon) == [first["id"]])
+    (keeper,) = daemon.keepers()
+    os.kill(keeper, signal.SIGKILL)
+    queued = daemon.until(flight["id"], lambda one: one["state"] == "queued")
+    assert daemon.processes() == []
+    assert queued["attempt"] == 2
+    (daemon.folder / "gate").touch()
+    daemon.kill()
+    soon(daemon, flight["id"])
+    daemon.start()
+    done = daemon.landed(flight["id"])
+    assert [(run["outcome"], run["attempt"], run["cause"]) for run in done["runs"]] == [
+        ("interrupted", 1, "dispatch"),
+        ("succeeded", 2, "recovery"),
+    ]
+    told = daemon.payload(done["runs"][1]["id"])
+    assert first["id"] in told
+    assert "attempt 2" in told
+    assert "twice is worse than late" in told
+    assert "began" in told
+    assert told.rstrip().endswith("mind the gap")
+    assert "interrupted" not in daemon.payload(first["id"])
+
+
+def test_tower_and_keeper_killed_at_once_leave_nothing_alive_after_the_restart(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    eventually(lambda: len(starts(daemon)) == 1)
+    (keeper,) = daemon.keepers()
+    daemon.kill()
+    os.kill(keeper, signal.SIGKILL)
+    daemon.start()
+    queued = daemon.until(flight["id"], lambda one: one["state"] == "queued")
+    assert daemon.processes() == []
+    assert queued["runs"][0]["outcome"] == "interrupted"
+    assert queued["runs"][0]["interruption"] == "tower_restart"
+
+
+@pytest.mark.parametrize(("policy", "state"), [("manual", "held"), ("never", "dead")])
+def test_the_policy_decides_and_a_person_may_start_it_again(daemon: Daemon, policy: str, state: str) -> None:
+    gated(daemon, policy)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    eventually(lambda: len(starts(daemon)) == 1)
+    # The agent itself: killed by something else than the tower.
+    os.kill(flight["runs"][0]["pid"], signal.SIGKILL)
+    after = daemon.until(flight["id"], lambda one: one["state"] == state)
+    run = after["runs"][0]
+    assert (run["outcome"], run["interruption"], run["exit_signal"]) == ("interrupted", "crash", 9)
+    if policy == "manual":
+        assert after["held_reason"] == "recovery"
+        assert daemon.api.get(f"/itineraries/{flight['itinerary']}")["state"] == "waiting"
+    else:
+        refused = daemon.tower("recover", run["id"])
+        assert refused.returncode not in (0, 2)
+        assert "--force" in refused.stderr
+    (daemon.folder / "gate").touch()
+    arguments = ["--note", "look twice"] + (["--force"] if policy == "never" else [])
+    assert daemon.tower("recover", run["id"], *arguments).returncode == 0
+    done = daemon.landed(flight["id"])
+    assert done["outcome"] == "succeeded"
+    assert "look twice" in daemon.payload(done["runs"][1]["id"])
+
+
+def test_recoveries_run_out(daemon: Daemon) -> None:
+    daemon.configure(
+        """
+[agents.doomed]
+description = "Is killed each time"
+runner = "cmd:kill -KILL $$"
+prompt = "Go."
+entry = true
+max_recovery_attempts = 1
+"""
+    )
+    daemon.start()
+    flight = daemon.until(daemon.send("doomed")["id"], lambda one: one["state"] == "queued" and one["attempt"] == 2)
+    daemon.kill()
+    soon(daemon, flight["id"])
+    daemon.start()
+    dead = daemon.landed(flight["id"])
+    assert (dead["state"], len(dead["runs"])) == ("dead", 2)
+    assert "--force" in dead["reason"]
+    assert daemon.api.get(f"/itineraries/{flight['itinerary']}")["state"] == "interrupted"
+
+
+def test_a_stop_ends_runs_as_interrupted_and_leave_leaves_them(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    assert daemon.stop() == 0
+    assert daemon.processes() == []
+    assert daemon.keepers() == []
+    daemon.start()
+    queued = daemon.flight(flight["id"])
+    assert (queued["state"], queued["attempt"]) == ("queued", 2)
+    second = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    daemon.stop()
+    daemon.start(environ={"TOWER_LAYOVER__ON_STOP": "leave"})
+    third = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    assert daemon.stop() == 0
+    assert len(daemon.keepers()) == 1
+    (daemon.folder / "gate").touch()
+    daemon.start()
+    assert daemon.landed(third["id"])["outcome"] == "succeeded"
+    assert len(daemon.flight(third["id"])["runs"]) == 1
+    assert daemon.flight(second["id"])["attempt"] == 2
+
+
+def test_a_ground_stop_halts_and_only_a_person_starts_what_it_ended(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    running = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    (daemon.state / "ground-stop").touch()
+    halted = daemon.landed(running["id"])
+    assert (halted["state"], halted["outcome"]) == ("halted", "halted")
+    held = daemon.send("gated")
+    assert (held["state"], held["held_reason"]) == ("held", "ground-stop")
+    shown = daemon.tower("status")
+    assert shown.returncode == 3
+    assert "ground stop" in shown.stdout.lower()
+    daemon.kill()
+    daemon.start()
+    assert daemon.api.get("/status")["ground_stop"] is not None
+    assert daemon.flight(held["id"])["state"] == "held"
+    (daemon.folder / "gate").touch()
+    assert daemon.tower("ground-stop", "off").returncode == 0
+    assert daemon.landed(held["id"])["outcome"] == "succeeded"
+    assert daemon.flight(running["id"])["state"] == "halted"
+    assert daemon.tower("recover", running["runs"][0]["id"]).returncode == 0
+    assert daemon.landed(running["id"])["outcome"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "claim.before",
+        "claim.after",
+        "workspace.before",
+        "workspace.after",
+        "folder.after",
+        "token.after",
+        "keeper.before",
+        "keeper.after",
+        "keeper.recorded",
+        "settle.before",
+        "settle.after",
+        "workspace.removed",
+    ],
+)
+def test_a_tower_killed_at_any_step_loses_nothing_and_doubles_nothing(daemon: Daemon, point: str) -> None:
+    (daemon.folder / "gate").touch()
+    gated(daemon)
+    daemon.start(environ={"TOWER_FAILPOINTS": f"{point}=kill"})
+    flight = daemon.send("gated")["id"]
+    assert daemon.process is not None
+    assert daemon.process.wait(20) == -signal.SIGKILL
+    daemon.start()
+    state = daemon.until(flight, lambda one: one["state"] in ("landed", "queued"))
+    if state["state"] == "queued":
+        soon(daemon, flight)
+        daemon.stop()
+        daemon.start()
+    done = daemon.landed(flight)
+    assert done["outcome"] == "succeeded"
+    began = starts(daemon)
+    assert len(set(began)) == len(began)
+    told = [run for run in done["runs"] if run["id"] in began]
+    # Every start but the first came with a handover.
+    assert [run["cause"] for run in told] == ["dispatch", *["recovery"] * (len(told) - 1)]
+    eventually(lambda: daemon.keepers() == [] and daemon.processes() == [])
+    eventually(lambda: not list((daemon.state / "snapshots").iterdir()))
+    assert daemon.api.get("/status")["slots"]["used"] == 0
+
+
+def test_a_tower_killed_before_the_commit_of_a_send_has_acknowledged_nothing(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start(environ={"TOWER_FAILPOINTS": "send.before-commit=kill"})
+    assert daemon.tower("send", "gated", "x").returncode == 69
+    daemon.start()
+    assert daemon.api.get("/flights")["flights"] == []
+
+
+def test_a_tower_killed_after_the_commit_of_a_send_keeps_the_flight(daemon: Daemon) -> None:
+    (daemon.folder / "gate").touch()
+    gated(daemon)
+    daemon.start(environ={"TOWER_FAILPOINTS": "send.after-commit=kill"})
+    assert daemon.tower("send", "gated", "x", "--key", "k").returncode == 69
+    daemon.start()
+    again = daemon.tower("send", "gated", "x", "--key", "k", "--wait")
+    assert again.returncode == 0
+    assert len(daemon.api.get("/flights")["flights"]) == 1
+    assert len(starts(daemon)) == 1

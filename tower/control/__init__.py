@@ -1,0 +1,33 @@
+"""Floor 3: the verbs. The one door for people, agents and clocks, where rights are checked.
+
+Grouped by what they act on; `web` translates requests into these calls and does nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tower.control.factory import FactoryVerbs
+from tower.control.flights import FlightVerbs
+from tower.control.itineraries import ItineraryVerbs
+from tower.control.runs import RunVerbs
+from tower.engine.reload import Reloaded
+from tower.engine.tower import Tower
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """All verbs over one tower."""
+
+    factory: FactoryVerbs
+    flights: FlightVerbs
+    itineraries: ItineraryVerbs
+    runs: RunVerbs
+
+    @classmethod
+    def over(cls, tower: Tower, look_at_configuration: Callable[[], Awaitable[Reloaded]]) -> Control:
+        """The verbs that act on `tower`."""
+        return cls(
+            FactoryVerbs(tower, look_at_configuration), FlightVerbs(tower), ItineraryVerbs(tower), RunVerbs(tower)
+        )

@@ -1,0 +1,136 @@
+"""Verbs on the factory as a whole: status, agents, reload, ground stop, drain, and the stream of events."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from tower import __version__
+from tower.control import views
+from tower.control.rights import require_person
+from tower.control.runs import views_of
+from tower.core.callers import Caller
+from tower.core.errors import NotFoundError
+from tower.engine import ground_stop
+from tower.engine.bus import ALL
+from tower.engine.compose import preview
+from tower.engine.reload import Reloaded
+from tower.engine.tower import Tower
+from tower.store import events, flights, lookup, runs
+from tower.store.database import Connection
+
+EVENTS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FactoryVerbs:
+    """What can be asked of, and done with, the whole factory."""
+
+    tower: Tower
+    look_at_configuration: Callable[[], Awaitable[Reloaded]]
+
+    async def status(self, caller: Caller) -> views.View:
+        """One screen of truth."""
+        require_person(caller, "show the status")
+        tower = self.tower
+
+        def read(connection: Connection) -> tuple[dict[str, int], list[views.View], list[views.View]]:
+            alive = views_of(connection, runs.listing(connection, every=False, limit=1000), tower.clock())
+            held = [views.flight(flight) for flight in flights.held(connection)]
+            return flights.counts(connection), alive, held
+
+        counts, alive, held = await tower.store.read(read)
+        stop = tower.ground_stop
+        factory = tower.factory
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "started_at": views.moment(tower.started_at),
+            "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
+            "well": not (tower.problems or stop or held),
+            "generation": {
+                "number": factory.generation,
+                "digest": factory.digest,
+                "loaded_at": views.moment(tower.loaded_at),
+                "path": factory.path,
+            },
+            "ground_stop": {"since": views.moment(stop.since), "by": stop.by, "why": stop.why} if stop else None,
+            "slots": {"used": len(tower.live), "of": factory.settings.max_concurrent_runs},
+            "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked")},
+            "runs": alive,
+            "holds": held,
+            "problems": [views.problem(problem) for problem in tower.problems],
+            "needs_restart": list(tower.needs_restart),
+            "warnings": list(tower.warnings),
+            "agents": [views.agent(agent) for agent in factory.agents.values()],
+        }
+
+    async def agents(self, caller: Caller) -> views.View:
+        """The agents of the live generation."""
+        require_person(caller, "list agents")
+        return {"agents": [views.agent(agent) for agent in self.tower.factory.agents.values()]}
+
+    async def prompt(self, caller: Caller, name: str, body: str) -> str:
+        """Exactly what a run of an agent would be told, with nothing started."""
+        require_person(caller, "show a prompt")
+        if name not in self.tower.factory.agents:
+            raise NotFoundError(
+                "unknown-agent", f"cannot find an agent called {name[:80]!r}", "`tower status` lists them"
+            )
+        return preview(self.tower.factory, name, body, hangars=self.tower.state.hangars, person=caller.name)
+
+    async def find(self, caller: Caller, text: str) -> views.View:
+        """What an id, or the end of one, names."""
+        require_person(caller, "look up an id")
+        kind, identity = await self.tower.store.read(lambda connection: lookup.find(connection, text))
+        return {"kind": kind, "id": identity}
+
+    async def reload(self, caller: Caller) -> views.View:
+        """Look at the configuration now; answered when it is live, or with what is wrong with it."""
+        require_person(caller, "reload")
+        result = await self.look_at_configuration()
+        return {
+            "changed": bool(result.changes),
+            "generation": self.tower.factory.generation,
+            "changes": list(result.changes),
+            "problems": [views.problem(problem) for problem in result.problems],
+            "needs_restart": list(result.needs_restart),
+        }
+
+    async def ground_stop_on(self, caller: Caller, why: str) -> views.View:
+        """Stop everything: nothing starts, sends are held, runs are ended."""
+        require_person(caller, "engage the ground stop")
+        await ground_stop.engage(self.tower, by=caller.name, why=why)
+        return await self.status(caller)
+
+    async def ground_stop_off(self, caller: Caller) -> views.View:
+        """Release the ground stop; what it ended does not start again on its own."""
+        require_person(caller, "release the ground stop")
+        await ground_stop.release(self.tower)
+        return await self.status(caller)
+
+    async def drain(self, caller: Caller, *, on: bool) -> views.View:
+        """Stop starting, and let runs end; or start again."""
+        require_person(caller, "drain" if on else "resume")
+        tower = self.tower
+        if tower.draining is not on:
+            tower.draining = on
+            event = tower.event("tower.draining" if on else "tower.resumed", by=caller.name)
+            await tower.store.write(lambda connection: events.append(connection, event))
+            tower.wake()
+        return await self.status(caller)
+
+    async def events(self, caller: Caller, after: int) -> AsyncIterator[views.View]:
+        """Everything that happened after a sequence number, and then what happens, for ever."""
+        require_person(caller, "follow events")
+        while True:
+            with self.tower.bus.listening(ALL) as news:
+                found = await self.tower.store.read(partial(events.after, seq=after, limit=EVENTS_AT_ONCE))
+                for event in found:
+                    yield views.event(event)
+                    after = event.seq
+                if not found:
+                    await news.wait()

@@ -1,0 +1,109 @@
+"""Verbs on flights (messages): send, list, show, cancel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tower.control import sending, views
+from tower.control.rights import require_person
+from tower.control.runs import views_of
+from tower.core.callers import Caller
+from tower.core.errors import ConflictError
+from tower.core.records import Flight
+from tower.core.states import WAITING, FlightState, Outcome
+from tower.engine import conduct
+from tower.engine.dispatcher import explain_waiting
+from tower.engine.tower import Tower
+from tower.store import events, flights, itineraries, lookup, runs
+from tower.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class FlightVerbs:
+    """What can be done with flights."""
+
+    tower: Tower
+
+    async def send(self, caller: Caller, request: sending.Request) -> views.View:
+        """Send a flight; answered when it is on disk. See `sending.send` for what is refused."""
+        sent = await sending.send(self.tower, caller, request)
+        return {
+            "flight": views.flight(sent.flight),
+            "itinerary": sent.flight.itinerary,
+            "duplicate": sent.duplicate,
+        }
+
+    async def listing(
+        self, caller: Caller, *, waiting: bool, state: FlightState | None, agent: str | None, limit: int
+    ) -> views.View:
+        """Flights: those that wait, each with what for; or by state and receiver, newest first."""
+        require_person(caller, "list flights")
+        if not waiting:
+            found = await self.tower.store.read(
+                lambda connection: flights.listing(connection, state=state, receiver=agent, limit=limit)
+            )
+            return {"flights": [views.flight(one) for one in found]}
+        queue, words = await self._waiting(limit)
+        return {
+            "flights": [
+                views.flight(one, waits_for=words.get(one.id)) for one in queue if agent in (None, one.receiver)
+            ]
+        }
+
+    async def show(self, caller: Caller, text: str) -> views.View:
+        """One flight with its runs."""
+        require_person(caller, "show a flight")
+
+        def read(connection: Connection) -> tuple[Flight, list[views.View]]:
+            _, identity = lookup.find(connection, text, kind="flight")
+            flight = flights.get(connection, identity)
+            assert flight is not None  # noqa: S101 (found in the same view of the database)
+            return flight, views_of(connection, runs.of_flight(connection, identity), self.tower.clock())
+
+        flight, told = await self.tower.store.read(read)
+        words = (await self._waiting(1000))[1] if flight.state is FlightState.QUEUED else {}
+        return views.flight(flight, waits_for=words.get(flight.id)) | {"runs": told}
+
+    async def cancel(self, caller: Caller, text: str) -> views.View:
+        """End a flight: what waits is cancelled, a running one's run is asked to end. Ended ones are refused."""
+        require_person(caller, "cancel a flight")
+        tower = self.tower
+
+        def cancel_waiting(connection: Connection) -> Flight:
+            _, identity = lookup.find(connection, text, kind="flight")
+            found = flights.get(connection, identity)
+            assert found is not None  # noqa: S101 (found in the same transaction)
+            if found.state in WAITING:
+                flights.move(
+                    connection,
+                    identity,
+                    FlightState.CANCELLED,
+                    outcome=Outcome.CANCELLED,
+                    reason=f"cancelled by {caller.name}",
+                    ended_at=tower.clock(),
+                )
+                event = tower.event(
+                    "flight.cancelled", flight=identity, itinerary=found.itinerary, agent=found.receiver, by=caller.name
+                )
+                events.append(connection, event)
+            return flights.get(connection, identity) or found
+
+        flight = await tower.store.write(cancel_waiting)
+        if flight.state is not FlightState.CANCELLED:
+            alive = [live for live in tower.live.values() if flight.id in live.run.flights]
+            if not alive:
+                raise ConflictError(
+                    "over", f"cannot cancel flight {flight.id}: it is over ({flight.state})", "there is nothing to end"
+                )
+            for live in alive:
+                await conduct.stop(tower, live, "cancelled")
+        return views.flight(flight)
+
+    async def _waiting(self, limit: int) -> tuple[list[Flight], dict[str, str]]:
+        def read(connection: Connection) -> tuple[list[Flight], dict[str, str]]:
+            queue = flights.waiting(connection, limit=limit)
+            chains = {one: itineraries.get(connection, one) for one in {flight.itinerary for flight in queue}}
+            known = {identity: chain for identity, chain in chains.items() if chain is not None}
+            return queue, explain_waiting(self.tower, queue, known)
+
+        return await self.tower.store.read(read)

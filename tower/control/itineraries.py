@@ -1,0 +1,94 @@
+"""Verbs on itineraries (chains): list, show (and wait for news), cancel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio
+
+from tower.control import views
+from tower.control.rights import require_person
+from tower.control.runs import views_of
+from tower.core.callers import Caller
+from tower.core.chain import state_of
+from tower.core.records import Itinerary
+from tower.core.states import WAITING, FlightState, Outcome
+from tower.engine import conduct
+from tower.engine.tower import Tower
+from tower.store import events, flights, itineraries, lookup, runs
+from tower.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ItineraryVerbs:
+    """What can be done with chains."""
+
+    tower: Tower
+
+    async def listing(self, caller: Caller, *, limit: int) -> views.View:
+        """The chains that began last, newest first."""
+        require_person(caller, "list itineraries")
+        found = await self.tower.store.read(
+            lambda connection: [
+                _view(connection, itinerary) for itinerary in itineraries.newest(connection, limit=limit)
+            ]
+        )
+        return {"itineraries": found}
+
+    async def show(self, caller: Caller, text: str, *, wait: float = 0.0, after: int = 0) -> views.View:
+        """A chain as a story: its flights and runs in order.
+
+        With `wait` (seconds) it answers as soon as an event newer than `after` concerns the chain, or when the time
+        is up; `seq` in the answer is the newest event's.
+        """
+        require_person(caller, "show an itinerary")
+        _, identity = await self.tower.store.read(lambda connection: lookup.find(connection, text, kind="itinerary"))
+        with self.tower.bus.listening(identity) as news:
+            story = await self.tower.store.read(lambda connection: self._story(connection, identity))
+            if wait <= 0 or story["seq"] > after:
+                return story
+            with anyio.move_on_after(wait):
+                await news.wait()
+        return await self.tower.store.read(lambda connection: self._story(connection, identity))
+
+    async def cancel(self, caller: Caller, text: str) -> views.View:
+        """End a chain: its waiting flights are cancelled, its running runs are asked to end."""
+        require_person(caller, "cancel an itinerary")
+        tower = self.tower
+
+        def cancel_waiting(connection: Connection) -> str:
+            _, identity = lookup.find(connection, text, kind="itinerary")
+            now = tower.clock()
+            itineraries.cancel(connection, identity, now)
+            for flight in flights.of_itinerary(connection, identity):
+                if flight.state in WAITING:
+                    flights.move(
+                        connection,
+                        flight.id,
+                        FlightState.CANCELLED,
+                        outcome=Outcome.CANCELLED,
+                        reason=f"its itinerary was cancelled by {caller.name}",
+                        ended_at=now,
+                    )
+            events.append(connection, tower.event("itinerary.cancelled", itinerary=identity, by=caller.name))
+            return identity
+
+        identity = await tower.store.write(cancel_waiting)
+        for live in [live for live in tower.live.values() if live.run.itinerary == identity]:
+            await conduct.stop(tower, live, "cancelled")
+        return await tower.store.read(lambda connection: self._story(connection, identity))
+
+    def _story(self, connection: Connection, identity: str) -> views.View:
+        itinerary = itineraries.get(connection, identity)
+        assert itinerary is not None  # noqa: S101 (found before, and never deleted)
+        told = runs.of_itinerary(connection, identity)
+        return _view(connection, itinerary) | {
+            "flights": [views.flight(flight) for flight in flights.of_itinerary(connection, identity)],
+            "runs": views_of(connection, told, self.tower.clock()),
+            "seq": events.last_seq(connection, itinerary=identity),
+        }
+
+
+def _view(connection: Connection, itinerary: Itinerary) -> views.View:
+    state = state_of(itineraries.facts(connection, itinerary.id))
+    return views.itinerary(itinerary, state, itineraries.costs(connection, itinerary.id))

@@ -1,0 +1,145 @@
+"""Verbs on runs: list, show, cancel, recover, and what they were told, printed and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from tower.control import views
+from tower.control.rights import require_person
+from tower.core.callers import Caller
+from tower.core.errors import ConflictError, InvalidError, NotFoundError
+from tower.core.records import Process, Run
+from tower.engine import conduct, recover
+from tower.engine.tower import Tower
+from tower.store import lookup, runs
+from tower.store.database import Connection
+from tower.system.files import read_regular
+from tower.system.runlog import log_size, read_log
+
+STREAMS: Final = ("stdout", "stderr")
+PAGE_BYTES: Final = 1 << 20
+"""The largest page of a log that one answer carries."""
+
+TEXT_BYTES: Final = 16 << 20
+"""A payload is bounded by the body limit and the prompt limits; this only guards the daemon's memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """A page of a run's output. `offset` is where it begins (a dropped middle is skipped)."""
+
+    data: bytes
+    offset: int
+    next_offset: int
+    ended: bool
+    """The run is over and nothing follows this page."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerbs:
+    """What can be done with runs."""
+
+    tower: Tower
+
+    async def listing(self, caller: Caller, *, every: bool, agent: str | None, limit: int) -> views.View:
+        """Runs, newest first: those alive, or all."""
+        require_person(caller, "list runs")
+
+        def read(connection: Connection) -> list[views.View]:
+            return views_of(
+                connection, runs.listing(connection, every=every, agent=agent, limit=limit), self.tower.clock()
+            )
+
+        return {"runs": await self.tower.store.read(read)}
+
+    async def show(self, caller: Caller, text: str) -> views.View:
+        """One run."""
+        require_person(caller, "show a run")
+        run, process = await self._find(text)
+        return views.run(run, process, now=self.tower.clock())
+
+    async def cancel(self, caller: Caller, text: str) -> views.View:
+        """Ask a run to end; answered at once, while it ends. Raises `ConflictError` when it is over."""
+        require_person(caller, "cancel a run")
+        run, process = await self._find(text)
+        live = self.tower.live.get(run.id)
+        if live is None:
+            raise ConflictError("over", f"cannot cancel run {run.id}: it is over", "there is nothing to end")
+        await conduct.stop(self.tower, live, "cancelled")
+        return views.run(run, process, now=self.tower.clock())
+
+    async def recover(self, caller: Caller, text: str, *, note: str | None, force: bool) -> views.View:
+        """Start the interrupted work of a run again, on a person's word."""
+        require_person(caller, "recover a run")
+        run, _ = await self._find(text)
+        flight = await recover.by_a_person(self.tower, run, person=caller.name, note=note, force=force)
+        return views.flight(flight)
+
+    async def log(self, caller: Caller, text: str, *, stream: str, offset: int, limit: int, wait: float) -> LogPage:
+        """A page of what a run printed, from a logical offset (negative: from the end).
+
+        With `wait` (seconds) an empty page is held back until something comes or the run ends.
+        """
+        require_person(caller, "read a log")
+        if stream not in STREAMS:
+            raise InvalidError("stream", f"cannot read the stream {stream!r}", f"there are {' and '.join(STREAMS)}")
+        run, process = await self._find(text)
+        folder = process.folder
+        limit = max(1, min(limit, PAGE_BYTES))
+        with anyio.move_on_after(max(0.0, wait)):
+            while True:
+                with self.tower.bus.listening(run.id) as grown:
+                    alive = run.id in self.tower.live
+                    page = await self._page(folder, stream, offset, limit, alive)
+                    if page.data or not alive:
+                        return page
+                    await grown.wait()
+        return await self._page(folder, stream, offset, limit, run.id in self.tower.live)
+
+    async def payload(self, caller: Caller, text: str) -> str:
+        """What the run was told."""
+        return await self._text(caller, text, "payload.md")
+
+    async def answer(self, caller: Caller, text: str) -> str:
+        """What the run answered."""
+        return await self._text(caller, text, "answer.txt")
+
+    async def _page(self, folder: str, stream: str, offset: int, limit: int, alive: bool) -> LogPage:
+        def read() -> LogPage:
+            chunk = read_log(folder, stream, offset, limit)
+            ended = not alive and chunk.next_offset >= log_size(folder, stream)
+            return LogPage(data=chunk.data, offset=chunk.offset, next_offset=chunk.next_offset, ended=ended)
+
+        return await anyio.to_thread.run_sync(read)
+
+    async def _text(self, caller: Caller, text: str, name: str) -> str:
+        require_person(caller, f"read {name}")
+        run, process = await self._find(text)
+        raw = await anyio.to_thread.run_sync(read_regular, Path(process.folder) / name, TEXT_BYTES)
+        if raw is None:
+            raise NotFoundError(
+                "no-file", f"cannot show {name} of run {run.id}: there is none", "it may not have come that far"
+            )
+        return raw.decode(errors="replace")
+
+    async def _find(self, text: str) -> tuple[Run, Process]:
+        def read(connection: Connection) -> tuple[Run, Process]:
+            _, identity = lookup.find(connection, text, kind="run")
+            run = runs.get(connection, identity)
+            process = runs.process(connection, run.process) if run else None
+            assert run is not None  # noqa: S101 (found in the same view of the database)
+            assert process is not None  # noqa: S101 (a foreign key of the run)
+            return run, process
+
+        return await self.tower.store.read(read)
+
+
+def views_of(connection: Connection, found: Iterable[Run], now: float) -> list[views.View]:
+    """Views of runs with their processes."""
+    return [views.run(run, runs.process(connection, run.process), now=now) for run in found]

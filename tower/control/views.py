@@ -1,0 +1,163 @@
+"""How records look to a client: plain JSON-able dicts, the same for the command line, the page and curl.
+
+Times become ISO 8601 UTC with milliseconds, micro-dollars become dollars, unknown stays null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tower.config.problems import Problem
+from tower.core import costs
+from tower.core.chain import ChainState
+from tower.core.factory import Agent
+from tower.core.records import Event, Flight, Itinerary, Process, Run
+
+View = dict[str, Any]
+
+
+def moment(at: float | None) -> str | None:
+    """ISO 8601 in UTC with milliseconds, or None."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def dollars(micro: int | None) -> float | None:
+    """Micro-dollars as dollars; None is not reported, which is not zero."""
+    return None if micro is None else micro / costs.MICROS
+
+
+def flight(record: Flight, *, waits_for: str | None = None) -> View:
+    """A flight; `waits_for` says in words what a waiting one waits for."""
+    view: View = {
+        "id": record.id,
+        "itinerary": record.itinerary,
+        "sender": {"kind": record.sender.kind, "name": record.sender.name, "ref": record.sender.ref},
+        "to": record.receiver,
+        "body": record.body,
+        "created_at": moment(record.created_at),
+        "state": record.state,
+        "hops_remaining": record.hops_remaining,
+        "priority": record.priority,
+        "key": record.key,
+        "not_before": moment(record.not_before),
+        "held_reason": record.held_reason,
+        "reason": record.reason,
+        "release_at": moment(record.release_at),
+        "attempt": record.attempt,
+        "outcome": record.outcome,
+        "ended_at": moment(record.ended_at),
+    }
+    words = waits_for or (record.reason if record.held_reason else None)
+    if words:
+        view["waits_for"] = words
+    return view
+
+
+def run(record: Run, process: Process | None, *, now: float) -> View:
+    """A run with what its process is known by."""
+    end = record.ended_at or now
+    seconds = None if record.started_at is None else round(max(0.0, end - record.started_at), 3)
+    plain = (
+        "id",
+        "agent",
+        "runner",
+        "generation",
+        "itinerary",
+        "state",
+        "attempt",
+        "cause",
+        "number",
+        "follows_run",
+        "outcome",
+        "interruption",
+        "reason",
+        "stopping",
+        "exit_code",
+        "exit_signal",
+        "cpu_seconds",
+        "peak_memory",
+        "model",
+        "tokens_in",
+        "tokens_cached",
+        "tokens_out",
+        "cost_source",
+        "workspace_kind",
+        "workspace",
+        "base_commit",
+        "payload_sha256",
+        "payload_bytes",
+        "estimate_tokens",
+    )
+    view: View = {name: getattr(record, name) for name in plain}
+    view |= {name: moment(getattr(record, name)) for name in ("queued_at", "claimed_at", "started_at", "ended_at")}
+    return view | {
+        "flights": list(record.flights),
+        "seconds": seconds,
+        "cost_usd": dollars(record.cost),
+        "notes": list(record.notes),
+        "pid": process.pid if process and record.ended_at is None else None,
+        "folder": process.folder if process else None,
+    }
+
+
+def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | None, str | None]]) -> View:
+    """A chain with its budgets and its total."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "pipeline": record.pipeline,
+        "state": state,
+        "created_at": moment(record.created_at),
+        "max_hops": record.max_hops,
+        "max_runs": record.max_runs,
+        "runs_started": record.runs_started,
+        "fuel_limit_usd": dollars(record.fuel_limit),
+        "fuel_spent_usd": dollars(record.fuel_spent),
+        "cost": costs.text(sum(cost or 0 for cost, _ in charged), [source for _, source in charged]),
+    }
+
+
+def event(record: Event) -> View:
+    """One thing that happened."""
+    data: Mapping[str, Any] = record.data
+    return {
+        "seq": record.seq,
+        "at": moment(record.at),
+        "type": record.type,
+        "itinerary": record.itinerary,
+        "flight": record.flight,
+        "run": record.run,
+        "agent": record.agent,
+        "data": dict(data),
+    }
+
+
+def problem(record: Problem) -> View:
+    """One thing that is wrong with the configuration."""
+    return {
+        "file": str(record.file),
+        "line": record.line,
+        "column": record.column,
+        "key": record.key,
+        "sentence": record.sentence,
+        "hint": record.hint,
+        "severity": record.severity,
+    }
+
+
+def agent(record: Agent) -> View:
+    """A configured agent, in short."""
+    return {
+        "name": record.name,
+        "description": record.description,
+        "runner": record.runner,
+        "access": record.access,
+        "entry": record.entry,
+        "enabled": record.enabled,
+        "recovery": record.recovery,
+        "work_dir": record.work_dir,
+    }

@@ -1,0 +1,199 @@
+"""The conduct of one run, from its claim to its settlement: workspace, folder, keeper, and listening to it.
+
+A step that fails undoes the ones before it and ends in one sentence on the run's record. When the tower goes away in
+the middle, nothing is undone: the next one finds in the store and the run's folder how far it came (`recover`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from tower.core.errors import ConflictError, TowerError
+from tower.core.failpoint import failpoint
+from tower.core.launch import KeeperPlan, Launch, Workspace
+from tower.core.states import FlightState, RunState
+from tower.engine import places
+from tower.engine.compose import Prepared, launch
+from tower.engine.settle import settle, settle_unstarted
+from tower.engine.tower import LiveRun, Tower, log
+from tower.store import events, flights, runs
+from tower.store.database import Connection
+from tower.system.keeperlink import Exited, Grew, KeeperLink
+from tower.system.procfs import boot_id
+from tower.system.runrecords import void_start
+
+PRIVATE_DIR: Final = 0o700
+PRIVATE_FILE: Final = 0o600
+
+
+async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
+    """Carry one claimed run through. Never raises what belongs to the run: that ends on its record."""
+    secrets: tuple[str, ...] = ()
+    try:
+        try:
+            failpoint("workspace.before")
+            workspace = await places.make(tower, live.agent, live.run.id)
+            failpoint("workspace.after")
+            start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
+            secrets = start.secrets
+            tower.redaction.add(secrets)
+            folder = _write_folder(tower, live, start)
+            failpoint("folder.after")
+            await tower.store.write(partial(_record_place, live, start, workspace))
+            failpoint("token.after")
+            link = await _start_keeper(tower, live, start, workspace, folder) if live.stopping is None else None
+        except TowerError as error:
+            log.warning("run.start-failed", run=live.run.id, error=str(error))
+            await _settle_failed_start(tower, live, error)
+        else:
+            if link is None:
+                await settle_unstarted(tower, live, None)
+            else:
+                await follow(tower, live, link)
+    finally:
+        tower.redaction.remove(secrets)
+    await places.discard(places.snapshot_folder(tower.factory, live.run.id))
+    failpoint("workspace.removed")
+
+
+async def follow(tower: Tower, live: LiveRun, link: KeeperLink) -> None:
+    """Listen to a keeper until its run is gone, then settle. Serves a fresh run and an adopted one alike."""
+    live.link = link
+    try:
+        if live.stopping is not None:
+            await link.stop(live.stopping, tower.factory.settings.grace_sec)
+        async for word in link.words():
+            if isinstance(word, Grew | Exited):
+                tower.bus.pulse(live.run.id)
+    finally:
+        await link.aclose()
+    failpoint("settle.before")
+    await settle(tower, live)
+    failpoint("settle.after")
+
+
+async def _settle_failed_start(tower: Tower, live: LiveRun, error: TowerError) -> None:
+    """Whoever makes `start` decides: if no keeper has, none ever will, and nothing was done."""
+    folder = tower.state.run_folder(live.run.agent, live.run.id)
+    if folder.exists() and not await anyio.to_thread.run_sync(void_start, str(folder)):
+        await settle(tower, live)
+    else:
+        await settle_unstarted(tower, live, error)
+
+
+async def stop(tower: Tower, live: LiveRun, word: str) -> None:
+    """Ask a run to end; its outcome is judged by that. Asking twice is fine.
+
+    Raises `ConflictError` for a keeper of another version, which only tells and takes no requests.
+    """
+    if live.stopping is None:
+        live.stopping = word
+        await tower.store.write(lambda connection: runs.update(connection, live.run.id, stopping=word))
+    if live.link is not None:
+        await live.link.stop(word, tower.factory.settings.grace_sec)
+
+
+async def stop_every(tower: Tower, word: str) -> None:
+    """Ask every run to end. A keeper that cannot be asked is logged; its own limits go on."""
+    for live in list(tower.live.values()):
+        try:
+            await stop(tower, live, word)
+        except ConflictError as error:
+            log.warning("run.cannot-stop", run=live.run.id, error=str(error))
+
+
+def _write_folder(tower: Tower, live: LiveRun, start: Launch) -> Path:
+    folder = tower.state.run_folder(live.run.agent, live.run.id)
+    try:
+        for made in (folder, folder / "out", folder / "tmp"):
+            made.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        _write_private(folder / "payload.md", start.payload)
+        shown = {"argv": list(start.argv), "environment": sorted(start.env)}
+        _write_private(folder / "argv.json", json.dumps(shown, indent=1) + "\n")
+    except OSError as error:
+        raise TowerError(
+            "run-folder",
+            f"cannot write the run's folder {folder}: {error.strerror}",
+            "look at the space and the rights of the state folder",
+        ) from error
+    return folder
+
+
+def _write_private(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _record_place(live: LiveRun, start: Launch, workspace: Workspace, connection: Connection) -> None:
+    runs.update(
+        connection,
+        live.run.id,
+        payload_sha256=hashlib.sha256(start.payload.encode()).hexdigest(),
+        payload_bytes=len(start.payload.encode()),
+        workspace_kind=workspace.kind,
+        workspace=workspace.path,
+        base_commit=workspace.base,
+    )
+    runs.add_notes(connection, live.run.id, (*workspace.notes, *workspace.advisory))
+
+
+async def _start_keeper(tower: Tower, live: LiveRun, start: Launch, workspace: Workspace, folder: Path) -> KeeperLink:
+    plan = KeeperPlan(
+        run=live.run.id,
+        folder=str(folder),
+        socket_dir=str(tower.state.keepers),
+        socket_name=live.run.id.partition("_")[2],
+        argv=start.argv,
+        env=start.env,
+        cwd=workspace.path,
+        umask=tower.umask,
+        limits=start.limits,
+        descriptor_limit=tower.descriptors,
+        max_log_bytes=tower.factory.settings.max_log_bytes,
+        stop_signal=signal.Signals[f"SIG{start.stop_signal}"],
+        secrets=start.secrets,
+        failpoints=tower.failpoints,
+    )
+    failpoint("keeper.before")
+    link = await tower.start_keeper(plan)
+    failpoint("keeper.after")
+    # From here on the program may be at work: cancelled or not, it is written down who it is.
+    with anyio.CancelScope(shield=True):
+        await tower.store.write(partial(record_start, tower, live, link))
+    failpoint("keeper.recorded")
+    return link
+
+
+def record_start(tower: Tower, live: LiveRun, link: KeeperLink, connection: Connection) -> None:
+    """Write down that a run is alive, and by which processes; what is known already stays."""
+    run = live.run
+    known = runs.process(connection, run.process)
+    now = tower.clock()
+    runs.update_process(
+        connection,
+        run.process,
+        keeper_pid=link.pid,
+        keeper_ticks=link.ticks,
+        boot_id=boot_id(),
+        pid=link.agent_pid,
+        pid_ticks=link.agent_ticks,
+        protocol=link.protocol,
+        last_seen_at=now,
+    )
+    if known is not None and known.keeper_pid is not None:
+        return
+    runs.update(connection, run.id, state=RunState.RUNNING, started_at=now)
+    for flight in run.flights:
+        flights.move(connection, flight, FlightState.RUNNING)
+        told = tower.event("run.started", flight=flight, itinerary=run.itinerary, run=run.id, agent=run.agent)
+        events.append(connection, told)

@@ -1,0 +1,201 @@
+"""The dispatcher: looks at the queue when woken, lets `core.admission` decide, claims, and hands over to `conduct`.
+
+The claim is one transaction for everything that starts in a round, and it is on disk before anything is spawned.
+How a run is prepared is left to `compose`, how it is carried out to `conduct`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import anyio
+
+from tower.core import ids
+from tower.core.admission import Hold, Refuse, Start, decide, seat_of
+from tower.core.errors import BusyError
+from tower.core.failpoint import failpoint
+from tower.core.records import Event, Flight, Itinerary, Process, Run
+from tower.core.states import FlightState, Outcome, RunState
+from tower.engine.compose import Prepared, prepare
+from tower.engine.conduct import conduct
+from tower.engine.tower import WORK, LiveRun, Tower, log
+from tower.store import events, flights, itineraries, runs
+from tower.store.database import Connection
+from tower.system.disk import free_bytes
+
+HEADS_PER_AGENT: Final = 64
+"""Flights of one agent that a round looks at: more than slots that could ever be free at once on one machine."""
+
+PATIENCE_SEC: Final = 60.0
+"""The dispatcher looks again at least so often, whatever wakes it."""
+
+RETRY_SEC: Final = 1.0
+"""Pause after the store refused a claim (a full disk): nothing was started, so it is simply tried again."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one look at the queue led to."""
+
+    starts: list[Prepared] = field(default_factory=list)
+    holds: list[tuple[Flight, Hold]] = field(default_factory=list)
+    refusals: list[tuple[Flight, Refuse]] = field(default_factory=list)
+
+
+async def dispatch(tower: Tower, *, alive: Callable[[], None], every: float = PATIENCE_SEC) -> None:
+    """Start what may start, for ever. `alive` is called at least each `every` seconds (the watchdog's sign of life)."""
+    while True:
+        with tower.bus.listening(WORK) as woken:
+            alive()
+            pause = every
+            if not tower.stopping:
+                try:
+                    due = await _round(tower)
+                    pause = every if due is None else min(every, max(0.0, due - tower.clock()))
+                except BusyError as error:
+                    log.error("dispatch.failed", error=str(error))
+                    pause = RETRY_SEC
+            with anyio.move_on_after(pause):
+                await woken.wait()
+
+
+async def _round(tower: Tower) -> float | None:
+    """One look at the queue; returns when the next flight falls due by the clock, if any waits for it."""
+    queue, chains, due = await tower.store.read(partial(_look, now=tower.clock()))
+    if not queue:
+        return due
+    decisions = decide(
+        queue,
+        factory=tower.factory,
+        itineraries=chains,
+        alive=tower.seats(),
+        rails=tower.rails(free_bytes(tower.state.root)),
+    )
+    result = _Round()
+    for flight in queue:
+        match decisions[flight.id]:
+            case Start():
+                prepared = await prepare(tower, flight)
+                if isinstance(prepared, Hold):
+                    result.holds.append((flight, prepared))
+                else:
+                    result.starts.append(prepared)
+            case Hold() as hold:
+                result.holds.append((flight, hold))
+            case Refuse() as refusal:
+                result.refusals.append((flight, refusal))
+            case _:
+                pass
+    if result.starts or result.holds or result.refusals:
+        failpoint("claim.before")
+        claimed = await tower.store.write(partial(_carry_out, tower, result))
+        failpoint("claim.after")
+        for prepared, run in claimed:
+            live = LiveRun(
+                run=run, agent=prepared.agent, runner=prepared.runner, seat=seat_of(prepared.agent, run.itinerary)
+            )
+            tower.live[run.id] = live
+            tower.tasks.start_soon(conduct, tower, live, prepared, name=f"conduct {run.id}")
+    return due
+
+
+def _look(connection: Connection, *, now: float) -> tuple[list[Flight], dict[str, Itinerary], float | None]:
+    queue = flights.queue_heads(connection, per_agent=HEADS_PER_AGENT)
+    chains = {}
+    for identity in {flight.itinerary for flight in queue}:
+        found = itineraries.get(connection, identity)
+        if found is not None:
+            chains[identity] = found
+    return queue, chains, flights.next_due(connection, now)
+
+
+def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tuple[Prepared, Run]]:
+    """The transaction of a round. A flight that moved meanwhile (cancelled) is passed over."""
+    for flight, hold in result.holds:
+        release_at = None if hold.seconds is None else tower.clock() + hold.seconds
+        moved = flights.move(
+            connection,
+            flight.id,
+            FlightState.HELD,
+            held_reason=hold.reason,
+            reason=hold.words,
+            release_at=release_at,
+        )
+        if moved:
+            events.append(connection, _told(tower, "flight.held", flight, reason=hold.reason, words=hold.words))
+    for flight, refusal in result.refusals:
+        moved = flights.move(
+            connection,
+            flight.id,
+            FlightState.REFUSED,
+            reason=refusal.words,
+            outcome=Outcome.REFUSED,
+            ended_at=tower.clock(),
+        )
+        if moved:
+            events.append(connection, _told(tower, "flight.refused", flight, words=refusal.words))
+    return [
+        (prepared, _claim(tower, prepared, connection))
+        for prepared in result.starts
+        if flights.move(connection, prepared.flight.id, FlightState.STARTING)
+    ]
+
+
+def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
+    flight, agent = prepared.flight, prepared.agent
+    now = tower.clock()
+    process = Process(
+        id=ids.PROCESS + prepared.run_id.removeprefix(ids.RUN),
+        agent=agent.name,
+        folder=str(tower.state.run_folder(agent.name, prepared.run_id)),
+        created_at=now,
+    )
+    run = Run(
+        id=prepared.run_id,
+        agent=agent.name,
+        runner=agent.runner,
+        generation=prepared.factory.generation,
+        itinerary=flight.itinerary,
+        process=process.id,
+        state=RunState.STARTING,
+        attempt=flight.attempt,
+        cause=flight.cause,
+        number=runs.next_number(connection, agent.name),
+        queued_at=flight.created_at,
+        claimed_at=now,
+        flights=(flight.id,),
+        follows_run=flight.follows_run,
+        estimate_tokens=prepared.estimate_tokens,
+        token_sha256=prepared.token_sha256,
+        model_asked=agent.model,
+        effort=agent.effort,
+    )
+    runs.insert_process(connection, process)
+    runs.insert(connection, run)
+    itineraries.count_run(connection, flight.itinerary)
+    events.append(connection, _told(tower, "run.claimed", flight, run=run.id, attempt=run.attempt))
+    return run
+
+
+def _told(tower: Tower, type_: str, flight: Flight, run: str | None = None, **data: object) -> Event:
+    return tower.event(type_, flight=flight.id, itinerary=flight.itinerary, agent=flight.receiver, run=run, **data)
+
+
+def explain_waiting(tower: Tower, queue: Sequence[Flight], chains: dict[str, Itinerary]) -> dict[str, str]:
+    """For each queued flight, in words, what it waits for: what a round would decide about it now."""
+    queued = [flight for flight in queue if flight.state is FlightState.QUEUED]
+    decisions = decide(
+        queued,
+        factory=tower.factory,
+        itineraries=chains,
+        alive=tower.seats(),
+        rails=tower.rails(free_bytes(tower.state.root)),
+    )
+    words = {}
+    for flight in queued:
+        decision = decisions[flight.id]
+        words[flight.id] = "about to start" if isinstance(decision, Start) else decision.words
+    return words

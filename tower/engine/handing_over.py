@@ -1,0 +1,85 @@
+"""Gathering what is known of an interrupted run, for the handover note of the one that takes over.
+
+The wording is `core.handover`'s; here the store, the run's folder and git are asked. What cannot be read is left out:
+a note with a gap is better than a run that does not start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import anyio.to_thread
+
+from tower.core.errors import TowerError
+from tower.core.factory import Agent
+from tower.core.handover import LAST_WORDS_BYTES, RecoveryFacts, Tree, recovery_note
+from tower.core.records import Flight, Run
+from tower.core.states import Cause
+from tower.engine.tower import Tower, log
+from tower.store import flights, runs
+from tower.store.database import Connection
+from tower.system.runlog import read_log
+from tower.system.workspace import changes_since
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    run: Run
+    sent: tuple[Flight, ...]
+
+
+async def handover_for(tower: Tower, agent: Agent, flight: Flight) -> str | None:
+    """The handover note for the next run of a flight; None for a first dispatch, which has none."""
+    if flight.cause is not Cause.RECOVERY or flight.follows_run is None:
+        return None
+    recorded = await tower.store.read(partial(_recorded, flight.follows_run))
+    if recorded is None:
+        return None
+    tree, words = await anyio.to_thread.run_sync(partial(_seen, tower, agent, recorded.run))
+    run = recorded.run
+    return recovery_note(
+        RecoveryFacts(
+            run=run.id,
+            why=run.interruption,
+            attempt=flight.attempt,
+            attempts=1 + agent.max_recovery_attempts,
+            reason=run.reason,
+            ended_at=run.ended_at,
+            seconds=run.ended_at - run.started_at if run.ended_at and run.started_at else None,
+            note=flight.note,
+            sent=recorded.sent,
+            tree=tree,
+            last_words=words,
+        )
+    )
+
+
+def _recorded(identity: str, connection: Connection) -> _Recorded | None:
+    run = runs.get(connection, identity)
+    if run is None:
+        return None
+    sent: list[Flight] = []
+    earlier: Run | None = run
+    # A run that was itself a recovery stands for all that was sent before it.
+    while earlier is not None:
+        sent = [*flights.sent_by(connection, earlier.id), *sent]
+        earlier = runs.get(connection, earlier.follows_run) if earlier.follows_run else None
+    return _Recorded(run, tuple(sent))
+
+
+def _seen(tower: Tower, agent: Agent, run: Run) -> tuple[Tree | None, bytes]:
+    folder = tower.state.run_folder(run.agent, run.id)
+    words = b""
+    try:
+        words = read_log(str(folder), "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
+    except OSError as error:
+        log.warning("handover.no-log", run=run.id, error=str(error))
+    if run.workspace_kind != "live":
+        return (Tree(kind="snapshot") if run.workspace_kind else None), words
+    try:
+        changes = changes_since(agent.work_dir, run.base_commit)
+    except TowerError as error:
+        log.warning("handover.no-tree", run=run.id, error=str(error))
+        return None, words
+    return Tree(kind="live", branch=changes.branch, commits=changes.commits, files=changes.files), words

@@ -1,0 +1,232 @@
+"""Bringing the world in line with the records: at a start, and on a person's word.
+
+At a start every run that the store shows as open is settled before anything else is dispatched: its keeper is found
+and watched again, or how it ended is read, or it is interrupted and its agent's policy decides. Which of these it is
+says `core.recovery.settle`; nothing is started again before all of the earlier run is confirmed gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import anyio
+
+from tower.core.admission import seat_of
+from tower.core.errors import ConflictError
+from tower.core.factory import Agent, RecoveryPolicy, Runner
+from tower.core.records import Flight, Process, Run
+from tower.core.recovery import Found, Settlement, Sight
+from tower.core.recovery import settle as decide
+from tower.core.states import Cause, FlightState, HeldReason, Interruption
+from tower.engine import places
+from tower.engine.conduct import follow, record_start
+from tower.engine.settle import session_of, settle, settle_unstarted
+from tower.engine.tower import LiveRun, Tower, log
+from tower.store import events, flights, runs
+from tower.store.database import Connection
+from tower.system import procfs
+from tower.system.keeping import KeeperLink, connect_keeper
+from tower.system.runrecords import read_exit, read_start, void_start
+from tower.system.survivors import end_survivors
+
+AT_ONCE: Final = 16
+"""Open runs that are looked into at the same time."""
+
+MUTE_SEC: Final = 1.0
+"""Pause before a keeper that lives and does not answer (stopped, or of another protocol) is asked again."""
+
+
+async def settle_open(tower: Tower) -> None:
+    """Settle every open run, or watch it again. Returns when it is known of each which."""
+    open_runs = await tower.store.read(
+        lambda connection: [(run, runs.process(connection, run.process)) for run in runs.open_runs(connection)]
+    )
+    limit = anyio.CapacityLimiter(AT_ONCE)
+
+    async def one(run: Run, process: Process) -> None:
+        async with limit:
+            await _settle_one(tower, run, process)
+
+    async with anyio.create_task_group() as group:
+        for run, process in open_runs:
+            if process is not None:
+                group.start_soon(one, run, process)
+
+
+async def _settle_one(tower: Tower, run: Run, process: Process) -> None:
+    live = _live(tower, run)
+    tower.live[run.id] = live
+    await _act(tower, live, process)
+
+
+async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
+    keeper = _keeper_of(process)
+    found = await _look(live.run, process, keeper)
+    decision = decide(found)
+    log.info("run.found", run=live.run.id, decision=decision.value)
+    match decision:
+        case Settlement.ADOPT:
+            assert keeper is not None  # noqa: S101 (adopting follows from a living keeper)
+            tower.tasks.start_soon(_adopt, tower, live, process, keeper, name=f"adopt {live.run.id}")
+        case Settlement.VOID_AND_REQUEUE:
+            if found.start is not None or void_start(process.folder):
+                await settle_unstarted(tower, live, None)
+            else:
+                # A keeper of the tower that is gone made `start` at this very moment: it decides.
+                await _act(tower, live, process)
+        case _:
+            without_exit = Interruption.TOWER_RESTART
+            await settle(tower, live, without_exit=without_exit, seen_at=process.last_seen_at)
+
+
+async def _look(run: Run, process: Process, keeper: Keeper | None) -> Found:
+    """What is left of an open run. Where no keeper watches over its processes any more, they are ended first."""
+    start = read_start(process.folder)
+    watched_over = keeper is not None and keeper.is_alive
+    left = () if watched_over else await end_survivors(run.id, session_of(process))
+    return Found(
+        start=start,
+        exit=read_exit(process.folder),
+        keeper=Sight.ALIVE if watched_over else Sight.GONE,
+        survivors=Sight.UNKNOWN if left else Sight.GONE,
+        same_boot=start is None or start.boot_id == procfs.boot_id(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Who a keeper is: with pid, start ticks and boot id a process is named for good."""
+
+    pid: int
+    ticks: int
+    boot_id: str
+
+    @property
+    def is_alive(self) -> bool:
+        return procfs.is_same(self.pid, self.ticks, self.boot_id)
+
+
+def _keeper_of(process: Process) -> Keeper | None:
+    """The keeper by the store's record; by the run's `start` alone when the tower died before it could write that."""
+    if process.keeper_pid is not None and process.keeper_ticks is not None and process.boot_id is not None:
+        return Keeper(process.keeper_pid, process.keeper_ticks, process.boot_id)
+    start = read_start(process.folder)
+    return None if start is None or start.void else Keeper(start.pid, start.ticks, start.boot_id)
+
+
+async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) -> None:
+    """Watch a keeper of an earlier tower again, for as long as it lives."""
+    while keeper.is_alive:
+        link = await connect_keeper(
+            str(tower.state.keepers),
+            live.run.id.partition("_")[2],
+            run=live.run.id,
+            pid=keeper.pid,
+            ticks=keeper.ticks,
+        )
+        if link is not None:
+            await tower.store.write(partial(_record_adoption, tower, live, link))
+            await follow(tower, live, link)
+            break
+        await anyio.sleep(MUTE_SEC)
+    else:
+        await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
+    await places.discard(places.snapshot_folder(tower.factory, live.run.id))
+
+
+def _record_adoption(tower: Tower, live: LiveRun, link: KeeperLink, connection: Connection) -> None:
+    """Written anew, for the tower before may have died between the start and its record."""
+    record_start(tower, live, link, connection)
+    run = live.run
+    events.append(connection, tower.event("run.adopted", run=run.id, itinerary=run.itinerary, agent=run.agent))
+
+
+def _live(tower: Tower, run: Run) -> LiveRun:
+    agent = tower.factory.agents.get(run.agent) or _unknown(run.agent)
+    runner = tower.factory.runners.get(run.runner) or Runner(name=run.runner, kind="cmd")
+    return LiveRun(run=run, agent=agent, runner=runner, seat=seat_of(agent, run.itinerary), stopping=run.stopping)
+
+
+def _unknown(name: str) -> Agent:
+    """Stands for an agent that has left the configuration: nothing of it is repeated without a person."""
+    return Agent(
+        name=name, runner="none", instructions="", instructions_sha256="", work_dir="", recovery=RecoveryPolicy.MANUAL
+    )
+
+
+async def by_a_person(tower: Tower, run: Run, *, person: str, note: str | None, force: bool) -> Flight:
+    """Start the interrupted work of a run again; returns the first flight of it.
+
+    Raises `ConflictError` when nothing of it waits for that word, or when only `force` may go beyond the limit.
+    """
+
+    def transaction(connection: Connection) -> Flight:
+        told = [flight for flight in flights.of_run(connection, run.id) if _waits_for_a_word(flight, run, force)]
+        if not told:
+            raise _nothing_to_recover(flights.of_run(connection, run.id), run)
+        for flight in told:
+            _start_again(tower, connection, flight, run, person, note)
+        return flights.get(connection, told[0].id) or told[0]
+
+    flight = await tower.store.write(transaction)
+    tower.wake()
+    return flight
+
+
+async def all_halted(tower: Tower, *, person: str) -> int:
+    """Start again what ground stops ended; returns how many flights."""
+
+    def transaction(connection: Connection) -> int:
+        halted = flights.listing(connection, state=FlightState.HALTED, limit=100_000)
+        for flight in halted:
+            before = runs.of_flight(connection, flight.id)
+            if before:
+                _start_again(tower, connection, flight, before[-1], person, None)
+        return len(halted)
+
+    count = await tower.store.write(transaction)
+    tower.wake()
+    return count
+
+
+def _waits_for_a_word(flight: Flight, run: Run, force: bool) -> bool:
+    if flight.follows_run not in (None, run.id):
+        return False
+    held = flight.state is FlightState.HELD and flight.held_reason in (HeldReason.RECOVERY, HeldReason.UNCONFIRMED)
+    return held or flight.state is FlightState.HALTED or (force and flight.state is FlightState.DEAD)
+
+
+def _nothing_to_recover(told: list[Flight], run: Run) -> ConflictError:
+    if any(flight.state is FlightState.DEAD for flight in told):
+        return ConflictError(
+            "recoveries-spent",
+            f"cannot recover run {run.id}: its recoveries are used up, or its agent's policy is never",
+            f"`tower recover {run.id} --force` gives it one more attempt",
+        )
+    states = ", ".join(dict.fromkeys(flight.state for flight in told)) or "gone"
+    return ConflictError(
+        "nothing-to-recover",
+        f"cannot recover run {run.id}: nothing of it waits for recovery (its flight is {states})",
+        "send the flight anew if you want it done again",
+    )
+
+
+def _start_again(tower: Tower, connection: Connection, flight: Flight, run: Run, person: str, note: str | None) -> None:
+    flights.move(
+        connection,
+        flight.id,
+        FlightState.QUEUED,
+        attempt=run.attempt + 1,
+        cause=Cause.RECOVERY,
+        follows_run=run.id,
+        note=note,
+        not_before=None,
+        outcome=None,
+        ended_at=None,
+    )
+    event = tower.event(
+        "flight.recovered", flight=flight.id, itinerary=flight.itinerary, agent=flight.receiver, run=run.id, by=person
+    )
+    events.append(connection, event)

@@ -1,0 +1,288 @@
+"""Settling a run: judging it by its evidence, and writing down in one transaction what becomes of its flights.
+
+The verdict is `core.outcome`'s, what follows from it `core.recovery`'s. Here the evidence is read from the run's
+folder and the decision becomes rows and events. Settling is repeated until it is on disk: a full disk delays it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from tower.core import recovery
+from tower.core.errors import BusyError, TowerError
+from tower.core.launch import ExitRecord
+from tower.core.outcome import Evidence, Reading, Verdict, verdict
+from tower.core.records import Process, Run
+from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
+from tower.engine.tower import LiveRun, Tower, log
+from tower.runners import of
+from tower.store import events, flights, itineraries, runs
+from tower.store.database import Connection
+from tower.system.files import read_regular, write_private
+from tower.system.procfs import boot_id
+from tower.system.runlog import read_log
+from tower.system.runrecords import read_exit
+from tower.system.survivors import end_survivors
+
+ANSWER_BYTES: Final = 1 << 20
+"""How much of the end of the output is read for the answer, the usage and the last error line."""
+
+REPORT_BYTES: Final = 64 << 10
+"""A usage report is a handful of numbers; what is larger is none."""
+
+UNAVAILABLE_PAUSES: Final = (60.0, 120.0, 240.0, 480.0, 960.0, 1800.0)
+"""Seconds before a flight whose program could not work is tried again: 1, 2, 4 ... 30 minutes."""
+
+RETRY_SEC: Final = 1.0
+
+NEVER_STARTED_PAUSE_SEC: Final = 5.0
+"""Before a start that failed for want of space or the like is tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """All that one settling transaction writes."""
+
+    run: Run
+    ended_at: float
+    exit: ExitRecord | None
+    reading: Reading
+    verdict: Verdict
+    follows: recovery.Next | None
+    """None: the flights have landed with the verdict."""
+    held_for: float | None = None
+    """Seconds until a flight of an unavailable program is tried again."""
+    left: tuple[int, ...] = ()
+    """Processes of the run that could not be ended: nothing of it is repeated while they may be at work."""
+
+
+async def settle(
+    tower: Tower, live: LiveRun, *, without_exit: Interruption = Interruption.LOST, seen_at: float | None = None
+) -> None:
+    """Settle a run of which nothing is alive any more, and free its slot and seat.
+
+    `without_exit` is what it means that no exit was recorded; `seen_at` is when the run was last known to live.
+    """
+    left = await _end_what_is_left(tower, live)
+    settlement = replace(await _judge(tower, live, without_exit, seen_at), left=left)
+    if settlement.verdict.answer is not None:
+        await anyio.to_thread.run_sync(_keep_answer, _folder(tower, live.run), settlement.verdict.answer)
+    await _write(tower, partial(_transaction, tower, settlement))
+    _free(tower, live)
+
+
+async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None) -> None:
+    """Settle a run whose program provably never ran.
+
+    Without an error somebody asked it to end before it began. A passing want (space, descriptors) queues the flight
+    again as it was; any other failure ends it in one sentence.
+    """
+    now = tower.clock()
+
+    def transaction(connection: Connection) -> None:
+        reason = str(error) if error else f"it was asked to end before it began ({live.stopping})"
+        if error is not None and not isinstance(error, BusyError):
+            outcome, state, changes = Outcome.FAILED, FlightState.LANDED, {"outcome": Outcome.FAILED, "ended_at": now}
+        elif live.stopping == "cancelled":
+            outcome, state, changes = (
+                Outcome.CANCELLED,
+                FlightState.CANCELLED,
+                {"outcome": Outcome.CANCELLED, "ended_at": now},
+            )
+        else:
+            # A ground stop or a drain finds it queued and holds it there.
+            pause = NEVER_STARTED_PAUSE_SEC if error else 0.0
+            outcome, state, changes = Outcome.REFUSED, FlightState.QUEUED, {"not_before": now + pause}
+        runs.update(connection, live.run.id, state=RunState.ENDED, ended_at=now, outcome=outcome, reason=reason)
+        runs.update_process(connection, live.run.process, ended_at=now)
+        itineraries.uncount_run(connection, live.run.itinerary)
+        for flight in live.run.flights:
+            flights.move(connection, flight, state, reason=reason, **changes)
+        events.append(connection, _told(tower, "run.not-started", live.run, outcome=outcome, reason=reason))
+
+    await _write(tower, transaction)
+    _free(tower, live)
+
+
+def _free(tower: Tower, live: LiveRun) -> None:
+    tower.live.pop(live.run.id, None)
+    tower.bus.pulse(live.run.id)
+    tower.wake()
+
+
+async def _write(tower: Tower, transaction: Any) -> None:
+    while True:
+        try:
+            await tower.store.write(transaction)
+            return
+        except BusyError as error:
+            log.error("settle.failed", error=str(error))
+            await anyio.sleep(RETRY_SEC)
+
+
+def _folder(tower: Tower, run: Run) -> Path:
+    return tower.state.run_folder(run.agent, run.id)
+
+
+def _keep_answer(folder: Path, answer: str) -> None:
+    try:
+        write_private(folder / "answer.txt", answer.encode())
+    except OSError as error:
+        log.warning("answer.lost", folder=str(folder), error=str(error))
+
+
+async def _end_what_is_left(tower: Tower, live: LiveRun) -> tuple[int, ...]:
+    """End every process of the run, unless its keeper has seen to that; returns those that would not go."""
+    record = read_exit(str(_folder(tower, live.run)))
+    if record is not None and record.swept:
+        return ()
+    process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
+    return await end_survivors(live.run.id, session_of(process))
+
+
+def session_of(process: Process | None) -> tuple[int, int] | None:
+    """Pid and start ticks of the agent program, which leads a session of its own; None when it is not of this boot."""
+    if process is None or process.pid is None or process.pid_ticks is None or process.boot_id != boot_id():
+        return None
+    return process.pid, process.pid_ticks
+
+
+async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_at: float | None) -> Settlement:
+    folder = _folder(tower, live.run)
+    evidence = await anyio.to_thread.run_sync(partial(_gather, tower, live, folder, without_exit))
+    judged = verdict(evidence)
+    record = evidence.exit
+    settlement = Settlement(
+        run=live.run,
+        ended_at=record.ended_at if record else seen_at or tower.clock(),
+        exit=record,
+        reading=evidence.reading,
+        verdict=judged,
+        follows=None,
+    )
+    return await _with_consequence(tower, live, settlement)
+
+
+def _gather(tower: Tower, live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
+    out = read_log(str(folder), "stdout", -ANSWER_BYTES, ANSWER_BYTES)
+    err = read_log(str(folder), "stderr", -REPORT_BYTES, REPORT_BYTES)
+    report = read_regular(folder / "out" / "report", REPORT_BYTES)
+    reading = of(live.runner).read(live.runner, out.data, None if report is None else report.decode(errors="replace"))
+    return Evidence(
+        exit=read_exit(str(folder)),
+        reading=reading,
+        out_tail=out.data.decode(errors="replace"),
+        err_tail=err.data.decode(errors="replace"),
+        stopping=live.stopping,
+        without_exit=without_exit,
+    )
+
+
+async def _with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) -> Settlement:
+    judged = settlement.verdict
+    if judged.outcome is Outcome.UNAVAILABLE:
+        tried = await tower.store.read(partial(_unavailable_so_far, live.run))
+        pause = UNAVAILABLE_PAUSES[min(tried, len(UNAVAILABLE_PAUSES) - 1)]
+        return replace(settlement, held_for=pause * tower.jitter())
+    failed = judged.outcome is Outcome.FAILED and recovery.FAILED in live.agent.recover_on
+    if judged.interruption is None and not failed:
+        return settlement
+    follows = recovery.decide(
+        run=live.run.id,
+        cut=judged.interruption,
+        agent=live.agent,
+        attempt=live.run.attempt,
+        jitter=tower.jitter(),
+    )
+    if isinstance(follows, recovery.End) and follows.outcome is not None:
+        judged = replace(judged, outcome=follows.outcome)
+    return replace(settlement, follows=follows, verdict=judged)
+
+
+def _unavailable_so_far(run: Run, connection: Connection) -> int:
+    earlier = [one for flight in run.flights for one in runs.of_flight(connection, flight)]
+    return sum(one.outcome is Outcome.UNAVAILABLE for one in earlier)
+
+
+def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None:
+    run, reading, record = done.run, done.reading, done.exit
+    runs.update(
+        connection,
+        run.id,
+        state=RunState.ENDED,
+        ended_at=done.ended_at,
+        outcome=done.verdict.outcome,
+        interruption=done.verdict.interruption,
+        reason=done.verdict.reason,
+        exit_code=record.code if record else None,
+        exit_signal=record.signal if record else None,
+        cpu_seconds=record.cpu_seconds if record else None,
+        peak_memory=record.peak_memory if record else None,
+        model=reading.model,
+        tokens_in=reading.tokens_in,
+        tokens_cached=reading.tokens_cached,
+        tokens_out=reading.tokens_out,
+        cost=reading.cost,
+        cost_source=reading.cost_source or "unreported",
+    )
+    runs.add_notes(connection, run.id, done.verdict.notes)
+    runs.update_process(connection, run.process, ended_at=done.ended_at)
+    if reading.cost:
+        itineraries.spend(connection, run.itinerary, reading.cost)
+    events.append(
+        connection,
+        _told(tower, "run.ended", run, outcome=done.verdict.outcome, reason=done.verdict.reason),
+    )
+    for flight in run.flights:
+        _move(tower, done, flight, connection)
+
+
+def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -> None:
+    """What becomes of one flight that woke the run."""
+    run, now = done.run, tower.clock()
+    outcome, reason = done.verdict.outcome, done.verdict.reason
+    match done.follows:
+        case recovery.Recover() | recovery.HoldForPerson() if done.left:
+            state = FlightState.HELD
+            words = (
+                f"processes of run {run.id} could not be ended ({', '.join(map(str, done.left))}): end them,"
+                f" then `tower recover {run.id}`"
+            )
+            changes: dict[str, Any] = {
+                "held_reason": HeldReason.UNCONFIRMED,
+                "reason": words,
+                "follows_run": run.id,
+            }
+        case recovery.Recover(after_seconds=seconds):
+            state = FlightState.QUEUED
+            changes = {
+                "attempt": run.attempt + 1,
+                "cause": Cause.RECOVERY,
+                "follows_run": run.id,
+                "not_before": now + seconds,
+            }
+        case recovery.HoldForPerson(words=words):
+            state = FlightState.HELD
+            changes = {"held_reason": HeldReason.RECOVERY, "reason": words, "follows_run": run.id}
+        case recovery.End(state=state, words=words):
+            changes = {"reason": words, "outcome": outcome, "ended_at": done.ended_at, "follows_run": run.id}
+        case _ if done.held_for is not None:
+            state = FlightState.HELD
+            changes = {"held_reason": HeldReason.QUOTA, "reason": reason, "release_at": now + done.held_for}
+        case _:
+            state = FlightState.LANDED
+            changes = {"reason": reason, "outcome": outcome, "ended_at": done.ended_at}
+    if flights.move(connection, flight, state, **changes):
+        event = _told(tower, f"flight.{state}", run, flight=flight, outcome=outcome, words=changes.get("reason"))
+        events.append(connection, event)
+
+
+def _told(tower: Tower, type_: str, run: Run, flight: str | None = None, **data: object) -> Any:
+    first = flight or (run.flights[0] if run.flights else None)
+    return tower.event(type_, flight=first, itinerary=run.itinerary, run=run.id, agent=run.agent, **data)

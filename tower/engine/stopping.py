@@ -1,0 +1,25 @@
+"""Going down with `on_stop = "stop"`: every run is asked to end, and how it ended is on disk before the tower goes.
+
+With `leave` there is nothing to do: runs belong to their keepers, and the next tower finds them.
+"""
+
+from __future__ import annotations
+
+from tower.engine import conduct
+from tower.engine.bus import ALL
+from tower.engine.tower import Tower
+
+
+async def stop_all(tower: Tower) -> None:
+    """End every run and return when all are settled. They count as interrupted, so that their policy applies."""
+    tower.stopping = True
+    await conduct.stop_every(tower, "stop")
+    await until_gone(tower)
+
+
+async def until_gone(tower: Tower) -> None:
+    """Return when no run is alive."""
+    while tower.live:
+        with tower.bus.listening(ALL) as news:
+            if tower.live:
+                await news.wait()

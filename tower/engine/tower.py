@@ -1,0 +1,137 @@
+"""The tower's present: the live generation, the runs alive, and the parts that the engine's tasks share.
+
+Only facts that die with the process stand here; everything that must survive it is in the store. The tasks that
+change it are `dispatcher`, `conduct`, `settle`, `recover`, `reload` and `ground_stop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import structlog
+from anyio.abc import TaskGroup
+
+from tower.config.problems import Problem
+from tower.core import ids
+from tower.core.admission import Rails, Seat
+from tower.core.factory import Agent, Factory, Runner
+from tower.core.launch import KeeperPlan
+from tower.core.records import Event, Run
+from tower.engine.bus import Bus
+from tower.store.database import Store
+from tower.system.keeping import KeeperLink
+from tower.system.logs import Redaction
+from tower.system.statedir import StateDir
+
+log = structlog.get_logger("tower.engine")
+
+WORK: Final = "work"
+"""The bus topic of the dispatcher: something may be able to start."""
+
+
+class StartKeeper(Protocol):
+    """The seam behind which runs are started: `tower.system.keeping.start_keeper`, or a script in tests."""
+
+    def __call__(self, plan: KeeperPlan) -> Awaitable[KeeperLink]: ...
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class LiveRun:
+    """A run that holds a slot: claimed, or with a keeper."""
+
+    run: Run
+    agent: Agent
+    """As it was in the run's own generation, whatever the file says meanwhile."""
+    runner: Runner
+    seat: Seat
+    link: KeeperLink | None = None
+    stopping: str | None = None
+    """The word with which it was asked to end (cancelled, halted, stop)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroundStop:
+    """The kill switch, engaged."""
+
+    since: float
+    by: str
+    why: str
+
+    def words(self) -> str:
+        """Who and why, for reasons and refusals."""
+        return f"engaged by {self.by}" + (f": {self.why}" if self.why else "")
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Tower:
+    """The shared state of the engine's tasks; made once by the composition root."""
+
+    store: Store
+    state: StateDir
+    bus: Bus
+    clock: Callable[[], float]
+    """Seconds since the epoch, UTC."""
+    chance: Callable[[int], bytes]
+    environ: Mapping[str, str]
+    """The tower's own environment, as it was started with."""
+    umask: int
+    """The umask that the tower was started with: agents get it."""
+    descriptors: int
+    """The soft limit on open files that the tower was started with: agents get it back."""
+    redaction: Redaction
+    start_keeper: StartKeeper
+    factory: Factory
+    tasks: TaskGroup
+    started_at: float
+    loaded_at: float
+    python: str
+    failpoints: Mapping[str, str] = field(default_factory=dict)
+    """Failpoints that travel to the keepers; empty outside crash tests."""
+    live: dict[str, LiveRun] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    """Of the last edit, if it was bad; the generation before it is still live."""
+    needs_restart: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    ground_stop: GroundStop | None = None
+    draining: bool = False
+    stopping: bool = False
+
+    def new_id(self, prefix: str) -> str:
+        """A fresh id, from the tower's clock and chance."""
+        return ids.new_id(prefix, self.clock(), self.chance(ids.RANDOM_BYTES))
+
+    def rails(self, free_bytes: int | None) -> Rails:
+        """What bounds the factory now."""
+        return Rails(
+            now=self.clock(),
+            ground_stop=self.ground_stop.words() if self.ground_stop else None,
+            draining=self.draining or self.stopping,
+            free_bytes=free_bytes,
+        )
+
+    def jitter(self) -> float:
+        """A factor between 0.9 and 1.1 for pauses, so that what was cut off together does not come back together."""
+        return 0.9 + 0.2 * self.chance(1)[0] / 255
+
+    def seats(self) -> list[Seat]:
+        """What the runs alive take up."""
+        return [live.seat for live in self.live.values()]
+
+    def wake(self) -> None:
+        """Have the dispatcher look at the queue again."""
+        self.bus.pulse(WORK)
+
+    def event(
+        self,
+        type_: str,
+        *,
+        flight: str | None = None,
+        itinerary: str | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+        **data: object,
+    ) -> Event:
+        """An event that happens now; appending it belongs to the transaction it tells of."""
+        return Event(type=type_, at=self.clock(), itinerary=itinerary, flight=flight, run=run, agent=agent, data=data)

@@ -1,0 +1,53 @@
+"""Small files, read and written with care: what an agent may have put in their place is not trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+
+def read_regular(path: Path, limit: int, *, tail: bool = False) -> bytes | None:
+    """At most `limit` bytes of a file, from its start or its end; None when there is no such regular file.
+
+    A symbolic link is not followed and a FIFO not waited for: an agent may have made either.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if tail and found.st_size > limit:
+            file.seek(found.st_size - limit)
+        return file.read(limit)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file of mode 0600, whole or not at all for a reader. Raises `OSError`."""
+    scratch = path.with_name(f".{path.name}.new")
+    with contextlib.suppress(FileNotFoundError):
+        scratch.unlink()
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    scratch.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def size_of(path: Path) -> int:
+    """Size of a regular file in bytes; 0 when there is none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
