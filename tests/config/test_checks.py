@@ -139,6 +139,9 @@ ERRORS = {
         "[defaults]\n»runner = 'codex'\n" + (AGENT + OTHER).replace('runner = "none"\n', ""),
         "defaults.runner", "not available yet", "cmd:",
     ),
+    "default that no agent takes": Case(
+        "[defaults]\n»runner = 'cdoex'\n" + AGENT, "defaults.runner", "neither declared nor a spec", "cmd:SCRIPT"
+    ),
     "no fake": Case(
         AGENT.replace("runner", "»runner").replace("none", "fake:x.yaml"), "agents.solo.runner", "names x.yaml", "make"
     ),

@@ -81,6 +81,19 @@ def test_the_longest_socket_path(loads: Loads, length: int) -> None:
     assert (loads(f"[layover]\nsocket = '{socket}'\n{GOOD}").factory is None) == (length > 107)
 
 
+@pytest.mark.parametrize(
+    "variable", ["TOWER_LAYOVER__SOCKET", "TOWER_LAYOVER__STATE_DIR", "RUNTIME_DIRECTORY", "STATE_DIRECTORY"]
+)
+def test_a_variable_that_makes_the_socket_path_too_long_is_named(loads: Loads, variable: str) -> None:
+    (problem,) = loads(GOOD, {variable: "/run/" + "s" * 110}).problems
+    assert (problem.file, problem.key) == ("environment", variable)
+
+
+def test_a_place_that_a_variable_names_is_the_variables_problem(loads: Loads) -> None:
+    (problem,) = loads("[layover]\nwork_dir = '.'\n" + GOOD, {"TOWER_LAYOVER__WORK_DIR": "nowhere"}).problems
+    assert str(problem).startswith("environment: TOWER_LAYOVER__WORK_DIR: there is no folder ")
+
+
 def test_a_socket_path_is_measured_in_bytes(loads: Loads) -> None:
     assert loads(f"[layover]\nsocket = '/run/{'é' * 52}'\n{GOOD}").factory is None
 

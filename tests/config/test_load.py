@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tower.config.load import Loaded, load
+from tower.config.tables import accepted_keys
 from tower.core.factory import Access, RecoveryPolicy, Route
 
 from .conftest import GOOD, Loads
@@ -119,54 +120,19 @@ def test_a_half_written_file_is_a_problem_or_a_factory_and_never_an_exception(lo
     assert (loaded.factory is None) == any(problem.is_error for problem in loaded.problems)
 
 
-JUNK = st.sampled_from(
-    [
-        "1",
-        "[]",
-        "{}",
-        "''",
-        "nan",
-        "-1",
-        "true",
-        "[1]",
-        "{ a = 1 }",
-        "'~'",
-        "'\\u0000'",
-        '"\\u0000"',
-        "'..'",
-        "1979-05-27",
-    ]
-)
-KEYS = st.sampled_from(
-    ["state_dir", "work_dir", "allowed_dirs", "prompt_dir", "socket", "grace_sec", "on_stop", "runner", "model", "persona",
-     "env_from", "env", "timeout_sec", "snapshot_include", "prompt", "prompt_file", "role", "access", "entry", "recover_on",
-     "args", "command", "output", "estimate", "stop_signal", "from", "to", "mode", "join", "_env_file", "self", "x y", ""]
-)  # fmt: skip
-HEADERS = st.sampled_from(
-    [
-        "[layover]",
-        "[defaults]",
-        "[runners.r]",
-        "[agents.a]",
-        "[agents.'..']",
-        "[[routes]]",
-        "[agents]",
-        "[x]",
-        "[[agents]]",
-    ]
-)
+JUNK = ["1", "-1", "1.5", "nan", "inf", "true", "''", "' '", "'~'", "'..'", '"\\u0000"', "'\\u0000'", "[]", "[1]", "['']", "[[]]",
+        "{}", "{ a = 1 }", "{ a = 'b' }", "1979-05-27", "07:32:00", "0x" + "f" * 400]  # fmt: skip
+HEADERS = {
+    "layover": "[layover]",
+    "defaults": "[defaults]",
+    "runners.*": "[runners.r]",
+    "runners.*.estimate": "[runners.r.estimate]",
+    "agents.*": "[agents.a]",
+    "routes.*": "[[routes]]",
+}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
-@given(st.lists(st.tuples(HEADERS, st.dictionaries(KEYS, JUNK, max_size=4)), max_size=4))
-def test_any_value_at_any_key_is_a_problem_or_a_factory(
-    tmp_path: Path, tables: list[tuple[str, dict[str, str]]]
-) -> None:
-    text = "".join(
-        f"{header}\n" + "".join(f'"{key}" = {value}\n' for key, value in table.items()) for header, table in tables
-    )
-    (tmp_path / "layover.toml").write_text(text)
-    loaded = load(tmp_path, environ={})
+def check_sanity(loaded: Loaded, text: str) -> None:
     assert (loaded.factory is None) == any(problem.is_error for problem in loaded.problems)
     lines = text.split("\n")
     for problem in loaded.problems:
@@ -174,6 +140,30 @@ def test_any_value_at_any_key_is_a_problem_or_a_factory(
         assert problem.sentence
         assert problem.line <= len(lines)
         assert problem.line == 0 or 1 <= problem.column <= len(lines[problem.line - 1]) + 1
+
+
+@pytest.mark.parametrize("section", HEADERS)
+@pytest.mark.parametrize("junk", JUNK)
+def test_any_value_at_any_key_is_a_problem_or_a_factory(loads: Loads, section: str, junk: str) -> None:
+    for key in accepted_keys(section):
+        text = f"{HEADERS[section]}\n{key} = {junk}\n"
+        check_sanity(loads(text), text)
+
+
+KEYS = st.sampled_from(
+    ["_env_file", "self", "x y", "", *(key for section in HEADERS for key in accepted_keys(section))]
+)
+TABLES = st.sampled_from([*HEADERS.values(), "[agents.'..']", "[agents]", "[x]", "[[agents]]", "[routes]", "['']"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(TABLES, st.dictionaries(KEYS, st.sampled_from(JUNK), max_size=4)), max_size=4))
+def test_any_mixture_is_a_problem_or_a_factory(tmp_path: Path, tables: list[tuple[str, dict[str, str]]]) -> None:
+    text = "".join(
+        f"{header}\n" + "".join(f'"{key}" = {value}\n' for key, value in table.items()) for header, table in tables
+    )
+    (tmp_path / "layover.toml").write_text(text)
+    check_sanity(load(tmp_path, environ={}), text)
 
 
 # --- what is watched, and what counts as the same ----------------------------------------------

@@ -38,12 +38,7 @@ def resolve_settings(
     snapshots = places.take(
         "snapshots_dir", table.snapshots_dir, "CACHE_DIRECTORY", "snapshots", Path(state_dir) / "snapshots"
     )
-    if len(os.fsencode(socket)) > MAX_SOCKET_PATH:
-        findings.error(
-            ("layover", "socket") if table.socket or not table.state_dir else ("layover", "state_dir"),
-            f"makes a socket path of {len(os.fsencode(socket))} bytes, and the system takes at most {MAX_SOCKET_PATH}",
-            "set socket to a shorter path, such as one below /run",
-        )
+    _check_socket(socket, table, places, findings)
     return Settings(
         state_dir=state_dir,
         work_dir=str(real(folder / table.work_dir)),
@@ -63,6 +58,23 @@ def resolve_settings(
         shared_writers=rails.writers == "shared",
         origins=_origins(layover, defaults, places, environ),
     )
+
+
+def _check_socket(socket: str, table: LayoverTable, places: _Places, findings: Findings) -> None:
+    """Refuse a path that is too long, at whatever made it so."""
+    length = len(os.fsencode(socket))
+    if length <= MAX_SOCKET_PATH:
+        return
+    sentence = f"makes a socket path of {length} bytes, and the system takes at most {MAX_SOCKET_PATH}"
+    hint = "set [layover] socket to a shorter path, such as one below /run"
+    variable = places.variables.get("socket")
+    if table.socket is None and variable is None and table.state_dir is None:
+        variable = places.variables.get("state_dir")
+    if variable is not None:
+        findings.environment(variable, sentence, hint)
+    else:
+        is_named = table.socket is not None or table.state_dir is None
+        findings.error(("layover", "socket" if is_named else "state_dir"), sentence, hint)
 
 
 class _Places:

@@ -16,7 +16,8 @@ from tower.config.checks import check_reach, check_ways_in, read_routes
 from tower.config.document import parse
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.layout import resolve_settings
-from tower.config.positions import scan
+from tower.config.overrides import overridden
+from tower.config.positions import KeyPath, scan
 from tower.config.problems import Findings, Problem
 from tower.config.runners import Runners
 from tower.config.tables import read_tables
@@ -58,7 +59,8 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
     text = read_text(file, MAX_CONFIG_BYTES)
     if isinstance(text, Unreadable):
         return _unreadable(str(named), text, watched)
-    findings = Findings(str(named), file.parent, scan(text))
+    variables: dict[KeyPath, str] = {("layover", key): variable for key, variable in overridden(environ).items()}
+    findings = Findings(str(named), file.parent, scan(text), variables)
     document = parse(text, findings)
     if document is None:
         return Loaded(factory=None, problems=findings.sorted(), watched=watched)

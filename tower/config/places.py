@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tower
 from tower.config.files import exists, is_folder, is_inside, real
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
@@ -51,7 +50,7 @@ def _check_use(place: Path, path: KeyPath, settings: Settings, findings: Finding
     if is_inside(place, real(Path(settings.state_dir))):
         findings.error(path, f"{place} lies inside the state folder", "choose a folder outside")
     # The tower would be edited while it runs.
-    if real(place / "tower" / "__init__.py") == real(Path(tower.__file__)):
+    if real(place / "tower" / "__init__.py") == real(Path(__file__).parents[1] / "__init__.py"):
         findings.warning(path, f"{place} is the source of the tower that runs here", "work on another checkout")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -62,22 +63,26 @@ def key_text(path: KeyPath) -> str:
 class Findings:
     """Problems found so far in one configuration. The same finding at the same place is kept once."""
 
-    def __init__(self, file: str, folder: Path, positions: Positions) -> None:
-        """`file` is the configuration file as a person named it, `folder` the absolute folder it stands in."""
+    def __init__(
+        self, file: str, folder: Path, positions: Positions, overridden: Mapping[KeyPath, str] | None = None
+    ) -> None:
+        """`file` is the configuration file as a person named it, `folder` the absolute folder it stands in.
+
+        `overridden` has the keys whose value comes from a variable instead: their problems are the variable's.
+        """
         self.file = file
         self.positions = positions
         self._folder = folder
+        self._overridden = overridden or {}
         self._found: dict[Problem, None] = {}
 
     def error(self, path: KeyPath, sentence: str, hint: str = "") -> None:
         """An error at a key of the configuration file, or at the nearest table around it that stands there."""
-        line, column = self.positions.find(path)
-        self.add(self.file, line, column, key_text(path), sentence, hint, "error")
+        self._at(path, sentence, hint, "error")
 
     def warning(self, path: KeyPath, sentence: str, hint: str = "") -> None:
         """Like `error`, for what may be meant."""
-        line, column = self.positions.find(path)
-        self.add(self.file, line, column, key_text(path), sentence, hint, "warning")
+        self._at(path, sentence, hint, "warning")
 
     def shown(self, path: Path) -> str:
         """A path as a person would name it who named the configuration file as `file`."""
@@ -94,6 +99,13 @@ class Findings:
         """A problem anywhere."""
         problem = Problem(file=file, line=line, column=column, key=key, sentence=sentence, hint=hint, severity=severity)
         self._found[problem] = None
+
+    def _at(self, path: KeyPath, sentence: str, hint: str, severity: Severity) -> None:
+        if variable := self._overridden.get(path[:2]):
+            self.environment(variable, sentence, hint, severity)
+            return
+        line, column = self.positions.find(path)
+        self.add(self.file, line, column, key_text(path), sentence, hint, severity)
 
     @property
     def has_errors(self) -> bool:

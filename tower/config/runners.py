@@ -29,6 +29,8 @@ class Runners:
         self._declared = tables.runner_names
         self.found = {name: self._from_table(name, checked) for name, checked in tables.runners.items()}
         """Name or spec -> runner: all that are declared, and every spec that was asked for."""
+        if tables.defaults.value.runner is not None:
+            self.get(tables.defaults.value.runner, ("defaults", "runner"))
 
     def get(self, text: str, path: KeyPath) -> Runner | None:
         """The runner that `text` at the key `path` names; None after a problem was added (here or before)."""

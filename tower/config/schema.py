@@ -12,12 +12,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from tower.core.runner_spec import PRESETS
+
 LONGEST_SEC: Final = 30 * 86400.0
 """Bound of every duration: longer than any run should be left alone."""
 
 UNIT_SEC: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION_HINT: Final = 'write seconds (900), or text such as "30s", "15m", "2h", "3d"'
-RUNNER_OUTPUTS_LATER: Final = frozenset({"claude", "codex", "copilot", "gemini", "opencode", "qwen"})
+RUNNER_OUTPUTS_LATER: Final = PRESETS
+"""A program with a preset has a reader of its own."""
+
 STOP_SIGNALS: Final = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 """Signals that a program can catch and end on; KILL comes after `grace_sec` in any case."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -35,9 +35,6 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
 """Every table that the file may hold, with the model that names its keys."""
 
 TOP: Final = ("layover", "defaults", "runners", "agents", "routes")
-
-Report: TypeAlias = Callable[[KeyPath, str, str], None]
-"""Takes the key, the sentence and the hint of an error."""
 
 _NAME_HINT: Final = "use at most 64 of a-z, 0-9, _ and -, beginning with a letter"
 
@@ -86,7 +83,7 @@ def read_tables(document: dict[str, Any], environ: Mapping[str, str], findings: 
         runner_names=frozenset(runners),
     )
     for name, table in runners.items():
-        runner = _validated(RunnerTable.model_validate, table, ("runners", name), findings.error)
+        runner = _validated(RunnerTable.model_validate, table, ("runners", name), findings)
         if _is_runner_name(name, findings) and runner:
             tables.runners[name] = runner
     for name, table in agents.items():
@@ -94,7 +91,7 @@ def read_tables(document: dict[str, Any], environ: Mapping[str, str], findings: 
         if _is_agent_name(name, findings):
             tables.agents[name] = agent
     for index, table in _routes(document, findings):
-        if route := _validated(RouteTable.model_validate, table, ("routes", index), findings.error):
+        if route := _validated(RouteTable.model_validate, table, ("routes", index), findings):
             tables.routes[index] = route
     return tables
 
@@ -131,7 +128,7 @@ def _routes(document: Mapping[str, Any], findings: Findings) -> Iterator[tuple[i
 
 def _optional(model: type[T], table: dict[str, Any], path: KeyPath, findings: Findings) -> Checked[T]:
     """For tables that can do without every key."""
-    return _validated(model.model_validate, table, path, findings.error) or Checked(model())
+    return _validated(model.model_validate, table, path, findings) or Checked(model())
 
 
 def _layover(table: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Checked[LayoverTable]:
@@ -144,30 +141,23 @@ def _layover(table: dict[str, Any], environ: Mapping[str, str], findings: Findin
             environ={variable: environ[variable] for key, variable in variables.items() if key in kept},
         )
 
-    def report(path: KeyPath, sentence: str, hint: str) -> None:
-        variable = variables.get(str(path[1])) if len(path) > 1 else None
-        if variable is None:
-            findings.error(path, sentence, hint)
-        else:
-            findings.environment(variable, sentence, hint)
-
     given = {**table, **{key: environ[variable] for key, variable in variables.items()}}
-    return _validated(read, given, ("layover",), report) or Checked(read({}))
+    return _validated(read, given, ("layover",), findings) or Checked(read({}))
 
 
 def _validated(
-    read: Callable[[dict[str, Any]], T], table: dict[str, Any], path: KeyPath, report: Report
+    read: Callable[[dict[str, Any]], T], table: dict[str, Any], path: KeyPath, findings: Findings
 ) -> Checked[T] | None:
     """The table with its sound keys; None when a key that it cannot do without is missing or unsound."""
     unsound = set()
     for inside in _paths_with_nul(table):
-        report((*path, *inside), "holds a NUL character", "remove it")
+        findings.error((*path, *inside), "holds a NUL character", "remove it")
         unsound.add(str(inside[0]))
     try:
         return Checked(read(_without(table, unsound)), frozenset(unsound))
     except ValidationError as invalid:
         for error in invalid.errors(include_url=False):
-            report((*path, *error["loc"]), *_words(path, error))
+            findings.error((*path, *error["loc"]), *_words(path, error))
             unsound.add(str(error["loc"][0]))
     try:
         return Checked(read(_without(table, unsound)), frozenset(unsound))
