@@ -1,7 +1,7 @@
-"""The tower's end of its keepers: starting one, finding one again, listening to it and asking it to stop.
+"""Keepers, for the engine: starting one, finding one again, and all that is known of a run's processes afterwards.
 
-Nothing of an agent's output passes here, only words about it. What a word means for the run is left to the engine;
-a keeper's records are read by `runrecords`, its logs by `runlog`.
+The one door to the keepers of a state folder. The connection itself is `keeperlink`; what a keeper leaves on disk
+is read by `runrecords` and `runlog`; what a killed one leaves alive is ended by `survivors`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,44 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from tower.core.errors import ConflictError, TowerError
+from tower.core.errors import TowerError
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
 from tower.core.masking import patterns
 from tower.system import procfs
 from tower.system.keeper.ancestry import place_of
 from tower.system.keeper.protocol import command, pack
-from tower.system.survivors import reap_orphans
+from tower.system.keeperlink import Ending, Exited, Gone, Grew, KeeperLink, Word, adopt_child, kill_child, reap_keepers
+from tower.system.runrecords import read_exit, read_start, void_start
+from tower.system.survivors import end_survivors, survivors
 
 if TYPE_CHECKING:
     from tower.system.keeper.protocol import Plan
+
+__all__ = [
+    "Ending",
+    "Exited",
+    "Gone",
+    "Grew",
+    "KeeperLink",
+    "KeeperLostError",
+    "KeeperVoidError",
+    "StartFailedError",
+    "Word",
+    "connect_keeper",
+    "end_survivors",
+    "read_exit",
+    "read_start",
+    "start_keeper",
+    "survivors",
+    "void_start",
+]
 
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 """The folder that holds the package `tower`."""
@@ -37,9 +57,6 @@ HELLO_WITHIN: Final = 30.0
 
 ANSWER_WITHIN: Final = 5.0
 """Seconds for a keeper that runs to greet a tower that connects."""
-
-GONE_WITHIN: Final = 5.0
-"""Seconds from a keeper's last word to the end of its process."""
 
 
 class StartFailedError(TowerError):
@@ -65,129 +82,6 @@ class KeeperLostError(TowerError):
         super().__init__("keeper-lost", f"cannot tell whether {run} was started: its keeper ended without a word")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """A line from a keeper, such as `grew 120 0`: see `keeper.protocol`."""
-
-    name: str
-    values: tuple[str, ...] = ()
-
-
-class KeeperLink:
-    """A connection to the keeper of one run. The keeper goes on when it is closed."""
-
-    def __init__(self, connection: socket.socket, run: str, pid: int) -> None:
-        connection.setblocking(False)
-        self._socket = connection
-        self._received = b""
-        self.run = run
-        self.pid = pid
-        self.ticks = 0
-        self.protocol = 0
-        self.agent_pid = 0
-        self.agent_ticks = 0
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the keeper's process still lives; a connection can end before it does."""
-        return procfs.is_same(self.pid, self.ticks, procfs.boot_id())
-
-    async def words(self) -> AsyncIterator[Word]:
-        """What the keeper says, until its connection ends; then, as a rule, its process has ended too."""
-        while (line := await self._line()) is not None:
-            name, *values = line.split(" ", 2)
-            yield Word(name=name, values=tuple(values))
-        await self._await_end()
-
-    async def stop(self, word: str, grace: float) -> None:
-        """Ask for the end of the run, for the reason `word`, with `grace` seconds before force is used."""
-        await self._ask(f"stop {word} {grace}")
-
-    async def poke(self) -> None:
-        """Say that the run made a tool call, so that it is not taken for stalled."""
-        await self._ask("poke")
-
-    async def aclose(self) -> None:
-        """Part from the keeper."""
-        if self._socket.fileno() >= 0:
-            anyio.notify_closing(self._socket)
-            self._socket.close()
-        _reap_keepers()
-
-    async def _ask(self, line: str) -> None:
-        """Send a line. A keeper that is gone is no error here: `words` ends, and its record says how it went."""
-        if self.protocol != KEEPER_PROTOCOL:
-            raise ConflictError(
-                "keeper-protocol",
-                f"cannot ask anything of the keeper of {self.run}: it speaks version {self.protocol}",
-                "it was started by another version of Tower; wait for the run to end, or end its process",
-            )
-        try:
-            await self._send(f"{line}\n".encode("ascii"))
-        except OSError:
-            return
-
-    async def _send(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[self._socket.send(view) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._socket)
-
-    async def _line(self) -> str | None:
-        while b"\n" not in self._received:
-            try:
-                data = self._socket.recv(65536)
-            except BlockingIOError:
-                try:
-                    await anyio.wait_readable(self._socket)
-                except anyio.ClosedResourceError:
-                    return None
-                continue
-            except OSError:
-                return None
-            if not data:
-                return None
-            self._received += data
-        line, _, self._received = self._received.partition(b"\n")
-        return line.decode("ascii", "replace")
-
-    async def _read_hello(self) -> bool:
-        """Learn who the keeper is; False when it is no keeper of this run."""
-        match (await self._line() or "").split():
-            case ["hello", protocol, pid, ticks, self.run]:
-                self.protocol, self.pid, self.ticks = int(protocol), int(pid), int(ticks)
-                return True
-        return False
-
-    async def _read_start(self) -> str | None:
-        """What became of the start, the line whole; None when the keeper did not say."""
-        line = await self._line()
-        match (line or "").split():
-            case ["started", pid, ticks]:
-                self.agent_pid, self.agent_ticks = int(pid), int(ticks)
-        return line
-
-    async def _await_end(self) -> None:
-        """Wait for the end of the process behind a connection that has ended, and reap it if it is our child."""
-        try:
-            fd = os.pidfd_open(self.pid)
-        except OSError:
-            return _reap_keepers()
-        try:
-            if self.pid in _children or self.is_alive:
-                with anyio.move_on_after(GONE_WITHIN):
-                    await anyio.wait_readable(fd)
-        finally:
-            os.close(fd)
-        return _reap_keepers()
-
-
-_children: Final[dict[int, subprocess.Popen[bytes]]] = {}
-"""Keepers that this process started and has not yet reaped."""
-
-
 async def start_keeper(plan: KeeperPlan, *, on_pid: Callable[[int, int], Awaitable[None]] | None = None) -> KeeperLink:
     """Start a keeper, and by it the program; returns when the program is running.
 
@@ -196,7 +90,7 @@ async def start_keeper(plan: KeeperPlan, *, on_pid: Callable[[int, int], Awaitab
     ended and nothing has happened; later on it goes on by itself.
     Raises StartFailedError, KeeperVoidError, KeeperLostError.
     """
-    _reap_keepers()
+    reap_keepers()
     packed = pack(_as_it_crosses(plan))
     link = _spawn(plan)
     is_told = False
@@ -205,17 +99,17 @@ async def start_keeper(plan: KeeperPlan, *, on_pid: Callable[[int, int], Awaitab
         if on_pid is not None:
             await on_pid(link.pid, link.ticks)
         try:
-            await link._send(packed)
+            await link.send(packed)
         except OSError as error:
             raise StartFailedError(plan.run, "keeper", "it ended before it had its plan") from error
         is_told = True
-        _judge(plan.run, await link._read_start())
+        _judge(plan.run, await link.read_start())
     except BaseException as error:
         with anyio.CancelScope(shield=True):
             if not is_told:
-                _children[link.pid].kill()
+                kill_child(link.pid)
             if not is_told or isinstance(error, TowerError):
-                await link._await_end()
+                await link.wait_gone()
             await link.aclose()
         raise
     return link
@@ -237,9 +131,9 @@ async def connect_keeper(socket_dir: str, socket_name: str, *, run: str, pid: in
             if (
                 peer == pid
                 and procfs.start_ticks(pid) == ticks
-                and await link._read_hello()
+                and await link.read_hello()
                 and (link.pid, link.ticks) == (pid, ticks)
-                and (link.protocol != KEEPER_PROTOCOL or await link._read_start())
+                and (link.protocol != KEEPER_PROTOCOL or await link.read_start())
             ):
                 return link
     except BaseException:
@@ -268,14 +162,14 @@ def _spawn(plan: KeeperPlan) -> KeeperLink:
             on_failure.pop_all()
     except OSError as error:
         raise StartFailedError(plan.run, "keeper", str(error)) from error
-    _children[child.pid] = child
+    adopt_child(child)
     return KeeperLink(ours, plan.run, child.pid)
 
 
 async def _await_hello(link: KeeperLink) -> None:
     started_as = link.pid
     with anyio.move_on_after(HELLO_WITHIN):
-        if await link._read_hello() and link.pid == started_as:
+        if await link.read_hello() and link.pid == started_as:
             return
         raise StartFailedError(link.run, "keeper", "it ended before it said hello")
     raise StartFailedError(link.run, "keeper", f"it did not say hello within {HELLO_WITHIN:.0f} s")
@@ -319,6 +213,7 @@ def _as_it_crosses(plan: KeeperPlan) -> Plan:
         "env": {os.fsencode(name): os.fsencode(value) for name, value in plan.env.items()},
         "cwd": os.fsencode(plan.cwd),
         "umask": plan.umask,
+        "descriptor_limit": plan.descriptor_limit,
         "limits": {
             "timeout": limits.timeout,
             "stall": limits.stall,
@@ -328,15 +223,7 @@ def _as_it_crosses(plan: KeeperPlan) -> Plan:
             "orphan": limits.orphan,
         },
         "max_log_bytes": plan.max_log_bytes,
-        "stop_signal": plan.stop_signal,
+        "stop_signal": int(plan.stop_signal),
         "patterns": list(patterns(plan.secrets)),
         "failpoints": dict(plan.failpoints),
     }
-
-
-def _reap_keepers() -> None:
-    """Wait for keepers that have ended, and for what ended after its keeper was killed."""
-    for pid, child in list(_children.items()):
-        if child.poll() is not None:
-            del _children[pid]
-    reap_orphans()

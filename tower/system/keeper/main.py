@@ -74,7 +74,7 @@ def _keep_run(plan: Plan, hello: str, connection: socket.socket, wake: int) -> N
         failpoint(plan, "keeper.start-before")
         is_ours = _claim_start(folder)
     except OSError as error:
-        _say(connection, f"failed start {describe(error.errno or 0)}")
+        _say(connection, f"failed start {describe(error)}")
         return
     if not is_ours:
         _say(connection, "void")
@@ -104,7 +104,7 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         payload = os.open(PAYLOAD, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
         pid = program.start(plan, payload, out.writer, err.writer)
     except (OSError, StartError) as error:
-        failure = error if isinstance(error, StartError) else StartError(step, describe(error.errno or 0))
+        failure = error if isinstance(error, StartError) else StartError(step, describe(error))
         if door is not None:
             door.close()
         if exit_file is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ class StartError(Exception):
         self.detail = detail
 
 
-def describe(number: int) -> str:
-    """`ENOENT No such file or directory`."""
-    return f"{errno.errorcode.get(number, number)} {os.strerror(number)}"
+def describe(error: OSError) -> str:
+    """`ENOENT No such file or directory`. Names of files are left out: the caller knows which step it was."""
+    if error.errno is None:
+        return str(error)
+    return f"{errno.errorcode.get(error.errno, error.errno)} {os.strerror(error.errno)}"
 
 
 def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> int:
@@ -44,7 +47,7 @@ def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> int:
     except OSError as error:
         os.close(report)
         os.close(reporter)
-        raise StartError("fork", describe(error.errno or 0)) from None
+        raise StartError("fork", describe(error)) from None
     if pid == 0:
         _become(plan, (stdin, stdout, stderr), reporter)
     os.close(reporter)
@@ -72,10 +75,12 @@ def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int) -> NoR
         step = "cwd"
         os.chdir(plan["cwd"])
         os.umask(plan["umask"])
+        step = "limits"
+        _limit_descriptors(plan["descriptor_limit"])
         step = "exec"
         _execute(plan["argv"], plan["env"])
     except OSError as error:
-        os.write(reporter, f"{step} {describe(error.errno or 0)}".encode())
+        os.write(reporter, f"{step} {describe(error)}".encode())
     except BaseException as error:
         os.write(reporter, f"{step} {type(error).__name__}".encode())
     finally:
@@ -96,6 +101,13 @@ def _execute(argv: list[bytes], env: Mapping[bytes, bytes]) -> None:
         except OSError as error:
             refusal = error  # type: ignore[assignment]
     raise refusal
+
+
+def _limit_descriptors(soft: int | None) -> None:
+    """The tower raises its own limit; programs that use `select` break when they inherit it."""
+    if soft is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft if hard < 0 else min(soft, hard), hard))
 
 
 def _reset_signals() -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         env: dict[bytes, bytes]
         cwd: bytes
         umask: int
+        descriptor_limit: int | None
         limits: LimitSeconds
         max_log_bytes: int
         stop_signal: int
