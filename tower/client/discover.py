@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 CONFIG_NAME: Final = "layover.toml"
 STATE_NAME: Final = ".layover"
@@ -24,8 +23,7 @@ MAX_POINTER_BYTES: Final = 4096
 """`socket.path` holds one path; PATH_MAX is 4096."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """One socket that may be a tower's."""
 
     path: str
@@ -93,12 +91,15 @@ def state_dir(config: str, environ: Mapping[str, str], layover: Mapping[str, Any
 
 
 def _layover_table(config: str) -> Mapping[str, Any]:
-    import tomllib
-
     try:
         with open(config, "rb") as file:
-            table = tomllib.loads(file.read(MAX_CONFIG_BYTES).decode()).get("layover")
-    except (OSError, ValueError):
+            raw = file.read(MAX_CONFIG_BYTES)
+        if b"socket" not in raw and b"state_dir" not in raw:
+            return {}  # the common case, and a TOML parser saved
+        import tomllib
+
+        table = tomllib.loads(raw.decode()).get("layover")
+    except (OSError, ValueError, RecursionError):
         return {}
     return table if isinstance(table, dict) else {}
 

@@ -1,0 +1,189 @@
+"""`tower send`: where the body comes from, what is asked of the tower, what is printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from client.fake_tower import FakeTower, Request, problem, raw, reply
+
+from tower.cli import exits
+from tower.cli.verbs import send
+
+from .conftest import TOWER, Cli
+from .documents import FLT, ITN, RUN, ended, flight, held, itinerary, landed, run
+
+ACCEPTED = {"flight": flight(), "itinerary": ITN, "duplicate": False}
+STORY = f"GET /itineraries/{ITN}"
+ANSWER = f"GET /runs/{RUN}/answer"
+
+
+@pytest.fixture
+def tower(fake: FakeTower) -> FakeTower:
+    fake.routes["POST /flights"] = reply(ACCEPTED, 202)
+    return fake
+
+
+def test_the_id_is_the_data_and_the_rest_is_words(tower: FakeTower, cli: Cli) -> None:
+    result = cli("send", "writer", "hello")
+    assert (result.code, result.out) == (exits.DONE, f"{FLT}\n")
+    assert result.err == f"flight to writer is queued; itinerary {ITN}\n"
+    assert tower.requests[0].document == {"to": "writer", "body": "hello"}
+
+
+def test_everything_that_was_chosen_is_asked_for(tower: FakeTower, cli: Cli) -> None:
+    cli("send", "writer", "x", "--key", "k", "--name", "night", "--priority", "-5")
+    asked = {"to": "writer", "body": "x", "key": "k", "name": "night", "priority": -5}
+    assert tower.requests[0].document == asked
+
+
+def test_a_flight_that_was_sent_before_or_waits_is_said_to(tower: FakeTower, cli: Cli) -> None:
+    waiting = held("ground-stop", "the ground stop")
+    tower.routes["POST /flights"] = reply(ACCEPTED | {"flight": waiting, "duplicate": True}, 202)
+    assert "is already held, waits for the ground stop;" in cli("send", "writer", "x").err
+
+
+def test_quiet_is_the_id_and_not_a_word(tower: FakeTower, cli: Cli) -> None:
+    result = cli("send", "-q", "writer", "x")
+    assert (result.out, result.err) == (f"{FLT}\n", "")
+
+
+def test_json_is_the_towers_answer(tower: FakeTower, cli: Cli) -> None:
+    assert json.loads(cli("send", "--json", "writer", "x").out) == {"format": 1, **ACCEPTED}
+
+
+def test_a_body_from_standard_input_is_whole(tower: FakeTower) -> None:
+    body = "first\n\n  last, without a newline ä"
+    subprocess.run([*TOWER, "send", "writer", "-"], input=body.encode(), check=True, capture_output=True)
+    assert tower.requests[0].document["body"] == body
+
+
+def test_a_body_from_a_file(tower: FakeTower, cli: Cli, nowhere: Path) -> None:
+    (nowhere / "b.md").write_text("from a file\n")
+    assert cli("send", "writer", "@b.md").code == exits.DONE
+    assert tower.requests[0].document["body"] == "from a file\n"
+
+
+@pytest.mark.parametrize("name", ["@missing", "@."])
+def test_a_file_that_cannot_be_read_is_named(tower: FakeTower, cli: Cli, name: str) -> None:
+    result = cli("send", "writer", name)
+    assert result.code == exits.USAGE
+    assert f"cannot read the body from {name[1:]}" in result.err
+    assert tower.requests == []
+
+
+@pytest.mark.parametrize("how", ["argument", "file", "stdin"])
+def test_a_body_that_is_not_utf8_says_where(tower: FakeTower, nowhere: Path, how: str) -> None:
+    data = b"good \xff\xfe"
+    (nowhere / "b").write_bytes(data)
+    body = {"argument": data, "file": b"@b", "stdin": b"-"}[how]
+    done = subprocess.run([*TOWER, "send", "writer", body], input=data, capture_output=True, check=False)
+    assert done.returncode == exits.USAGE
+    assert b"byte 5 (0xff) is not UTF-8" in done.stderr
+    assert tower.requests == []
+
+
+def test_an_endless_body_is_not_read_for_ever(tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "READ_BYTES", 1000)
+    result = cli("send", "writer", "@/dev/zero")
+    assert result.code == exits.USAGE
+    assert "longer than 1000 bytes" in result.err
+
+
+def test_waiting_prints_the_answer_of_the_first_flight_when_all_is_well(tower: FakeTower, cli: Cli) -> None:
+    other = FLT[:-1] + "2"
+    flights = [landed(), landed(id=other, to="reviewer")]
+    runs = [ended(), ended(id=RUN[:-1] + "2", flights=[other])]
+    stories = iter([itinerary("working", [flight()], []), itinerary("finished", flights, runs)])
+    tower.routes |= {STORY: lambda _: reply(next(stories)), ANSWER: raw(200, b"an answer\n", "text/plain")}
+    result = cli("send", "writer", "x", "--wait")
+    assert (result.code, result.out) == (exits.DONE, "an answer\n")
+    assert result.err.endswith("landed: 2 flights, 2 runs, cost not reported\n")
+
+
+def test_a_recovered_flight_has_the_answer_of_its_last_run(tower: FakeTower, cli: Cli) -> None:
+    second = RUN[:-1] + "2"
+    runs = [ended(outcome="interrupted"), ended(id=second)]
+    tower.routes |= {
+        STORY: reply(itinerary("finished", [landed()], runs)),
+        f"GET /runs/{second}/answer": raw(200, b"second", "text/plain"),
+    }
+    assert cli("send", "writer", "x", "--wait").out == "second"
+
+
+def test_a_failure_prints_no_answer_and_is_1(tower: FakeTower, cli: Cli) -> None:
+    story = itinerary("finished", [landed(outcome="failed")], [ended(outcome="failed", reason="boom")])
+    tower.routes |= {STORY: reply(story), ANSWER: raw(200, b"half", "text/plain")}
+    result = cli("send", "writer", "x", "--wait")
+    assert (result.code, result.out) == (exits.FAILED, "")
+    assert "boom" in result.err
+
+
+def test_a_hold_for_a_person_is_3(tower: FakeTower, cli: Cli) -> None:
+    tower.routes[STORY] = reply(itinerary("held", [held("environment", "KEY is not set")], []))
+    result = cli("send", "writer", "x", "--wait")
+    assert result.code == exits.NOT_WELL
+    assert "KEY is not set" in result.err
+
+
+def test_a_run_without_an_answer_landed_all_the_same(tower: FakeTower, cli: Cli) -> None:
+    tower.routes |= {
+        STORY: reply(itinerary("finished", [landed()], [ended()])),
+        ANSWER: problem(404, "no-file", "cannot show answer.txt"),
+    }
+    result = cli("send", "writer", "x", "--wait", "--json")
+    assert result.code == exits.DONE
+    assert json.loads(result.out)["answer"] is None
+
+
+def test_json_and_wait_is_one_document(tower: FakeTower, cli: Cli) -> None:
+    story = itinerary("finished", [landed()], [ended()])
+    tower.routes |= {STORY: reply(story), ANSWER: raw(200, b"yes", "text/plain")}
+    document = json.loads(cli("send", "writer", "x", "--wait", "--json").out)
+    assert document == {"format": 1, "itinerary": story, "flight": FLT, "answer": "yes"}
+
+
+def test_progress_is_shown_on_a_terminal(tower: FakeTower, on_terminal: Cli) -> None:
+    stories = iter(
+        [
+            itinerary("working", [flight(waits_for="a slot")], []),
+            itinerary("working", [flight(state="running")], [run()], cost="$0.02"),
+            itinerary("finished", [landed()], [ended()]),
+        ]
+    )
+    tower.routes |= {STORY: lambda _: reply(next(stories)), ANSWER: raw(200, b"\x1b[2Jdone\n", "text/plain")}
+    screen = on_terminal("send", "writer", "x", "--wait").out
+    assert "writer waits for a slot; cost so far not reported" in screen
+    assert "writer running since" in screen
+    assert "cost so far $0.02" in screen
+    assert "\\x1b[2Jdone" in screen
+
+
+def test_a_hold_is_a_line_in_a_log_file_too(tower: FakeTower, cli: Cli) -> None:
+    stories = iter(
+        [
+            itinerary("held", [held("quota", "no quota until noon")], []),
+            itinerary("held", [held("quota", "no quota until noon")], []),
+            itinerary("finished", [landed()], [ended()]),
+        ]
+    )
+    tower.routes |= {STORY: lambda _: reply(next(stories)), ANSWER: raw(200, b"", "text/plain")}
+    assert cli("send", "writer", "x", "--wait").err.count("no quota until noon") == 1
+
+
+def test_whoever_stops_watching_is_told_that_it_goes_on(
+    tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Request) -> bytes:
+        monkeypatch.setattr("tower.cli.story.progress", stop)
+        return reply(itinerary("working", [flight()], []))
+
+    def stop(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    tower.routes[STORY] = interrupted
+    result = cli("send", "writer", "x", "--wait")
+    assert result.code == exits.INTERRUPTED
+    assert f"tower cancel {ITN}" in result.err

@@ -1,0 +1,55 @@
+"""Options that several verbs share, and the one place where the command line reads its environment."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from tower.cli import screen
+from tower.client import api, discover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+socket = click.option("--socket", metavar="PATH", help="Control socket of the tower to ask. [env: TOWER_SOCKET]")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print ids only.")
+config = click.option(
+    "--config",
+    metavar="FILE",
+    envvar="TOWER_CONFIG",
+    show_envvar=True,
+    default="layover.toml",
+    show_default=True,
+    help="Configuration file, or the folder that it is in.",
+)
+
+
+def reach(given: str | None) -> api.Api:
+    """The tower that this command line means; `given` is the verb's own `--socket`."""
+    given = given or click.get_current_context().find_root().params.get("socket")
+    return api.Api(given, os.environ, here(), seconds=api.ANSWER_SECONDS, note=screen.say)
+
+
+def here() -> str | None:
+    """The folder that we stand in; None when it was removed."""
+    with suppress(FileNotFoundError):
+        return os.getcwd()  # noqa: PTH109 - see `tower.client.discover`
+    return None
+
+
+def state_dir() -> str | None:
+    """The state folder of the tower whose configuration file is nearest; None without such a file."""
+    config = discover.nearest_config(os.environ, here())
+    return discover.state_dir(config, os.environ) if config else None
+
+
+def config_path(given: str) -> Path:
+    """The configuration file that `--config` names, absolute; whether it is there is for its reader to say."""
+    from pathlib import Path
+
+    path = Path(given).absolute()
+    return path / "layover.toml" if path.is_dir() else path

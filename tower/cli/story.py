@@ -1,0 +1,106 @@
+"""How an itinerary (chain) stands, in one sentence, and whether waiting for it is over.
+
+Pure: it reads the documents of the API. Watching is `tower.client.follow`'s, printing the verbs'.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from tower.cli import exits, words
+from tower.core import ids
+
+FOR_A_PERSON: Final = frozenset({"environment", "approval", "recovery", "agent", "over-budget", "unconfirmed", "fuel"})
+"""Reasons of a hold that end by a person's hand alone; the others end with time."""
+
+_RECOVERABLE: Final = frozenset({"recovery", "unconfirmed"})
+
+_ENDED_BADLY: Final = {
+    "cancelled": "it was cancelled",
+    "halted": "a ground stop (the kill switch) ended it",
+    "interrupted": "it was interrupted, and its recovery is used up or not allowed",
+    "stalled": "it stalled: somebody it waits for can no longer send",
+}
+
+Story = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Waiting is over: the exit code, why in one sentence, and what a person can do ("" when nothing)."""
+
+    code: int
+    sentence: str
+    advice: str = ""
+
+
+def verdict(story: Story) -> Verdict | None:
+    """How waiting for this itinerary ends; None while it goes on by itself."""
+    state = story["state"]
+    if state == "finished":
+        return _finished(story)
+    if state in _ENDED_BADLY:
+        return Verdict(code=exits.FAILED, sentence=_ENDED_BADLY[state], advice=f"see `tower show {story['id']}`")
+    if state in ("held", "waiting"):
+        for flight in story["flights"]:
+            if flight["state"] == "held" and flight["held_reason"] in FOR_A_PERSON:
+                return _held(story, flight)
+    return None
+
+
+def _held(story: Story, flight: dict[str, Any]) -> Verdict:
+    reason = flight.get("waits_for") or flight["reason"] or flight["held_reason"]
+    runs = [run["id"] for run in story["runs"] if flight["id"] in run["flights"]]
+    again = f"`tower recover {runs[-1]}` starts it again, " if runs and flight["held_reason"] in _RECOVERABLE else ""
+    return Verdict(
+        code=exits.NOT_WELL,
+        sentence=f"flight {ids.short(flight['id'])} to {flight['to']} waits for a person: {reason}",
+        advice=f"{again}`tower wait {story['id']}` waits on, `tower cancel {story['id']}` ends it",
+    )
+
+
+def _finished(story: Story) -> Verdict:
+    bad = [flight for flight in story["flights"] if not _landed_well(flight)]
+    if not bad:
+        return Verdict(code=exits.DONE, sentence=_sum(story))
+    first = bad[0]
+    how = first["outcome"] or first["state"]
+    why = first["reason"] or _run_reason(story, first["id"])
+    more = f" (and {words.count(len(bad) - 1, 'other')})" if len(bad) > 1 else ""
+    return Verdict(
+        code=exits.FAILED,
+        sentence=f"flight {ids.short(first['id'])} to {first['to']} ended as {how}{more}" + (f": {why}" if why else ""),
+        advice=f"see `tower show {story['id']}`",
+    )
+
+
+def _landed_well(flight: dict[str, Any]) -> bool:
+    """A flight that a later one of the same sender replaced has done nothing, and nothing wrong."""
+    return (flight["state"], flight["outcome"]) == ("landed", "succeeded") or flight["state"] == "superseded"
+
+
+def _run_reason(story: Story, flight: str) -> str:
+    reasons = [run["reason"] for run in story["runs"] if flight in run["flights"] and run["reason"]]
+    return reasons[-1] if reasons else ""
+
+
+def _sum(story: Story) -> str:
+    flights, runs = len(story["flights"]), len(story["runs"])
+    return f"landed: {words.count(flights, 'flight')}, {words.count(runs, 'run')}, cost {story['cost']}"
+
+
+def progress(story: Story, now: datetime) -> str:
+    """One line: which agents run and since when, what waits and for what, what it cost so far."""
+    parts = [
+        f"{run['agent']} {run['state']} since {words.brief(run['started_at'] or run['claimed_at'], now)}"
+        for run in story["runs"]
+        if run["state"] != "ended"
+    ]
+    waiting = [flight for flight in story["flights"] if flight["state"] in ("queued", "held", "parked")]
+    for (receiver, reason), number in Counter((f["to"], f.get("waits_for") or f["reason"]) for f in waiting).items():
+        times = f"{number} x " if number > 1 else ""
+        parts.append(f"{times}{receiver} waits" + (f" for {reason}" if reason else ""))
+    return "; ".join([*(parts or [story["state"]]), f"cost so far {story['cost']}"])

@@ -1,0 +1,38 @@
+"""`tower prompt`: what a run would be told."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import click
+
+from tower.cli import factories, options, screen
+from tower.core.errors import NotFoundError
+
+
+@click.command("prompt", short_help="What a run of an agent would be told; starts nothing.")
+@options.config
+@click.argument("agent")
+@click.argument("body", default="")
+def command(config: str, agent: str, body: str) -> None:
+    """Print exactly what a run of AGENT would receive for BODY, composed as for a real run. No tower is needed."""
+    factory = factories.good(options.config_path(config))
+    if agent not in factory.agents:
+        known = ", ".join(sorted(factory.agents))
+        raise NotFoundError("unknown-agent", f"cannot find an agent called {agent!r}", f"there are: {known}")
+    from tower.engine.compose import preview
+    from tower.system.statedir import StateDir
+
+    hangars = StateDir(Path(factory.settings.state_dir)).hangars
+    told = preview(factory, agent, body, hangars=hangars, person=_login())
+    screen.raw(told.encode(errors="surrogateescape"))
+
+
+def _login() -> str:
+    """Who would be named as the sender: the same person that the control socket would see."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

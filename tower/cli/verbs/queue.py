@@ -1,0 +1,39 @@
+"""`tower queue`: what waits, and for what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tower.cli import options, screen
+
+
+@click.command("queue", short_help="Flights (messages) that wait, and what each waits for.")
+@options.socket
+@options.as_json
+@options.quiet
+@click.option("--agent", metavar="NAME", help="Only flights to this agent.")
+@click.option("-n", "--limit", type=click.IntRange(1), help="At most so many flights.")
+def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, limit: int | None) -> None:
+    """List the flights (messages) that have not started, in the order in which they would, each with its reason."""
+    answer = options.reach(socket).get("/flights", {"waiting": True, "agent": agent, "limit": limit})
+    flights = answer["flights"]
+    if as_json:
+        screen.document(answer)
+    elif quiet:
+        for flight in flights:
+            screen.out(flight["id"])
+    else:
+        screen.table(("FLIGHT", "TO", "FROM", "STATE", "SINCE", "WAITS FOR"), map(_row, flights))
+
+
+def _row(flight: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        screen.shown(flight["id"]),
+        flight["to"],
+        flight["sender"]["name"],
+        flight["state"],
+        screen.brief(flight["created_at"]),
+        flight.get("waits_for") or flight["reason"] or "",
+    )
