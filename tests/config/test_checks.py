@@ -348,6 +348,15 @@ def test_what_is_mistyped_is_not_said_to_be_missing(loads: Loads) -> None:
     ]  # fmt: skip
 
 
+def test_a_runner_that_was_mistyped_is_not_unknown_to_those_who_use_it(loads: Loads) -> None:
+    loaded = loads("[runners.mine]\ncommand = 'x'\n" + AGENT.replace("none", "mine"))
+    assert [it.key for it in loaded.problems] == ["runners.mine.command"]
+
+
+def test_a_disabled_agent_may_be_out_of_reach(loads: Loads) -> None:
+    assert loads(AGENT + OTHER + "enabled = false\n").problems == ()
+
+
 def test_a_mistyped_place_does_not_make_other_places_wrong(loads: Loads) -> None:
     loaded = loads("[layover]\nwork_dir = 1\n" + AGENT + "work_dir = '/usr'\n" + OTHER)
     assert [it.key for it in loaded.problems] == ["layover.work_dir"]

@@ -212,6 +212,12 @@ def test_the_digest_follows_the_content_and_nothing_else(loads: Loads, tmp_path:
     assert digest(text + "# a comment\n", "one") != first
 
 
+def test_the_digest_knows_where_one_text_ends(loads: Loads) -> None:
+    text = GOOD.replace('prompt = "x"', "prompt_file = 'p.md'\nrole = 'q.md'")
+    digests = [loads(text, p=p, q=q).factory.digest for p, q in (("ab", "c"), ("a", "bc"))]  # type: ignore[union-attr]
+    assert digests[0] != digests[1]
+
+
 # --- what comes of a whole file ------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -64,7 +64,7 @@ class Positions:
         return self._place(self._offsets[path]) if path else (1, 1)
 
     def _place(self, offset: int) -> Place:
-        before = bisect_right(self._newlines, offset - 1)
+        before = bisect_left(self._newlines, offset)
         start = self._newlines[before - 1] + 1 if before else 0
         return before + 1, offset - start + 1
 
