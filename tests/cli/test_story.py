@@ -120,4 +120,9 @@ def test_progress_names_who_runs_since_when_what_waits_and_the_cost() -> None:
 
 
 def test_progress_between_two_runs_says_how_the_chain_stands() -> None:
-    assert story.progress(itinerary("working", [landed()], [ended()]), NOW) == "working; cost so far not reported"
+    assert story.progress(itinerary("working", [landed()], []), NOW) == "working"
+
+
+def test_a_cost_is_not_told_before_any_run_could_report_one() -> None:
+    seen = itinerary("working", [flight(state="running")], [run()], cost="$0.00")
+    assert story.progress(seen, NOW) == "writer running since 07:08:09"

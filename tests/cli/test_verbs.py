@@ -68,9 +68,9 @@ def test_lists_ask_for_what_was_chosen(fake: FakeTower, cli: Cli) -> None:
     cli("ps", "-a", "--agent", "writer", "-n", "7")
     cli("queue", "--agent", "writer")
     assert [request.query for request in fake.requests] == [
-        {"limit": "50"},
+        {"limit": "100"},
         {"all": "true", "agent": "writer", "limit": "7"},
-        {"waiting": "true", "agent": "writer"},
+        {"waiting": "true", "agent": "writer", "limit": "100"},
     ]
 
 

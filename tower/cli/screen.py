@@ -92,6 +92,11 @@ def raw(data: bytes) -> None:
             sys.stdout.buffer.write(data)
 
 
+def whole(data: bytes) -> None:
+    """A whole foreign text; on a terminal its last line is ended, so that the prompt stands on one of its own."""
+    raw(data + b"\n" if wide() and not data.endswith(b"\n") else data)
+
+
 def document(value: dict[str, Any]) -> None:
     """One `--json` document: the tower's own, with the number of its format in front."""
     out(json.dumps({"format": FORMAT, **value}, indent=2 if wide() else None))

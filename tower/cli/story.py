@@ -58,7 +58,7 @@ def _held(story: Story, flight: dict[str, Any]) -> Verdict:
     return Verdict(
         code=exits.NOT_WELL,
         sentence=f"flight {ids.short(flight['id'])} to {flight['to']} waits for a person: {reason}",
-        advice=f"{again}`tower wait {story['id']}` waits on, `tower cancel {story['id']}` ends it",
+        advice=f"{again}`tower cancel {story['id']}` ends it",
     )
 
 
@@ -103,4 +103,6 @@ def progress(story: Story, now: datetime) -> str:
     for (receiver, reason), number in Counter((f["to"], f.get("waits_for") or f["reason"]) for f in waiting).items():
         times = f"{number} x " if number > 1 else ""
         parts.append(f"{times}{receiver} waits" + (f" for {reason}" if reason else ""))
-    return "; ".join([*(parts or [story["state"]]), f"cost so far {story['cost']}"])
+    if any(run["state"] == "ended" for run in story["runs"]):  # before that nobody can know
+        parts.append(f"cost so far {story['cost']}")
+    return "; ".join(parts or [story["state"]])

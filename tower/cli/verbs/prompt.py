@@ -27,7 +27,7 @@ def command(config: str, agent: str, body: str) -> None:
 
     hangars = StateDir(Path(factory.settings.state_dir)).hangars
     told = preview(factory, agent, body, hangars=hangars, person=_login())
-    screen.raw(told.encode(errors="surrogateescape"))
+    screen.whole(told.encode(errors="surrogateescape"))
 
 
 def _login() -> str:

@@ -8,8 +8,8 @@ import click
 
 from tower.cli import options, screen, words
 
-SHOWN: Final = 50
-"""Runs that `-a` shows unless told otherwise: some screens full; a factory keeps thousands."""
+SHOWN: Final = 100
+"""Runs that are shown unless told otherwise: some screens full; a factory keeps thousands."""
 
 
 @click.command("ps", short_help="Runs that are alive; with -a, ended ones too.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from tower.cli import options, screen
+
+SHOWN: Final = 100
+"""Flights that are shown unless told otherwise."""
 
 
 @click.command("queue", short_help="Flights (messages) that wait, and what each waits for.")
@@ -14,8 +17,8 @@ from tower.cli import options, screen
 @options.as_json
 @options.quiet
 @click.option("--agent", metavar="NAME", help="Only flights to this agent.")
-@click.option("-n", "--limit", type=click.IntRange(1), help="At most so many flights.")
-def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, limit: int | None) -> None:
+@click.option("-n", "--limit", type=click.IntRange(1), default=SHOWN, show_default=True, help="At most so many.")
+def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, limit: int) -> None:
     """List the flights (messages) that have not started, in the order in which they would, each with its reason."""
     answer = options.reach(socket).get("/flights", {"waiting": True, "agent": agent, "limit": limit})
     flights = answer["flights"]
@@ -26,6 +29,8 @@ def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, l
             screen.out(flight["id"])
     else:
         screen.table(("FLIGHT", "TO", "FROM", "STATE", "SINCE", "WAITS FOR"), map(_row, flights))
+    if len(flights) == limit:
+        screen.say(f"the first {limit} flights; --limit shows more")
 
 
 def _row(flight: dict[str, Any]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def command(
         text = None if answer is None else answer.decode(errors="replace")
         screen.document({"itinerary": story, "flight": accepted["flight"]["id"], "answer": text})
     elif answer is not None:
-        screen.raw(answer)
+        screen.whole(answer)
     waiting.say(verdict)
     return verdict.code
 

@@ -22,7 +22,7 @@ def command(socket: str | None, as_json: bool, id: str, text: str | None) -> Non
     """Show what ID names: a flight (message), a run, or an itinerary (chain) as a story."""
     api = options.reach(socket)
     if text:
-        screen.raw(api.read(f"/runs/{named.run(api, id)}/{text}").body)
+        screen.whole(api.read(f"/runs/{named.run(api, id)}/{text}").body)
         return
     kind, known = named.find(api, id)
     document = api.get({"flight": "/flights/", "run": "/runs/", "itinerary": "/itineraries/"}[kind] + known)
@@ -92,7 +92,7 @@ def _body(body: str) -> None:
     """A body is of many lines, so it has its own place on a terminal; on a pipe `--json` has it whole."""
     if screen.wide():
         screen.out("")
-        screen.raw(body.encode(errors="replace") + b"\n")
+        screen.whole(body.encode(errors="replace"))
 
 
 def _flight(flight: dict[str, Any]) -> Pairs:
