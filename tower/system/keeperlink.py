@@ -71,13 +71,9 @@ class KeeperLink:
         """Whether the keeper's process still lives; a connection can end before it does."""
         return procfs.is_same(self.pid, self.ticks, procfs.boot_id())
 
-    async def words(self) -> AsyncIterator[Word]:
+    def words(self) -> AsyncIterator[Word]:
         """What the keeper says, until its connection ends; then, as a rule, its process has ended too."""
-        while (line := await self.read_line()) is not None:
-            word = _read_word(line)
-            if word is not None:
-                yield word
-        await self.wait_gone()
+        return _Words(self)
 
     async def stop(self, word: str, grace: float) -> None:
         """Ask for the end of the run, for the reason `word`, with `grace` seconds before force is used.
@@ -167,6 +163,24 @@ class KeeperLink:
             await self.send(f"{line}\n".encode("ascii"))
         except OSError:
             return
+
+
+class _Words:
+    """An iterator that may be left at any time: a generator would have to be closed."""
+
+    def __init__(self, link: KeeperLink) -> None:
+        self._link = link
+
+    def __aiter__(self) -> _Words:
+        return self
+
+    async def __anext__(self) -> Word:
+        while (line := await self._link.read_line()) is not None:
+            word = _read_word(line)
+            if word is not None:
+                return word
+        await self._link.wait_gone()
+        raise StopAsyncIteration
 
 
 _children: Final[dict[int, subprocess.Popen[bytes]]] = {}

@@ -83,7 +83,7 @@ def cmdline(pid: int) -> list[str] | None:
 
 def environ(pid: int) -> list[bytes]:
     """`NAME=VALUE` as the program was given them; empty when it cannot be read."""
-    return (_read(f"/proc/{pid}/environ") or b"").split(b"\0")
+    return [pair for pair in (_read(f"/proc/{pid}/environ") or b"").split(b"\0") if pair]
 
 
 def has_no_new_privs(pid: int) -> bool:
