@@ -1,0 +1,277 @@
+"""A control that remembers what it was asked, and a client that speaks plain HTTP over a Unix socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tower.control import Control, sending, views
+from tower.control.rights import require_person
+from tower.control.runs import LogPage
+from tower.core.callers import Caller
+from tower.core.chain import ChainState
+from tower.core.errors import TowerError
+from tower.core.factory import Agent
+from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
+from tower.core.states import Cause, RunState
+
+PERSON = Sender(kind="person", name="ada")
+FLIGHT = Flight(id="flt_1", itinerary="itn_1", sender=PERSON, receiver="coder", body="build", created_at=1.5)
+RUN = Run(
+    id="run_1",
+    agent="coder",
+    runner="cmd:true",
+    generation=1,
+    itinerary="itn_1",
+    process="prc_1",
+    state=RunState.RUNNING,
+    attempt=1,
+    cause=Cause.DISPATCH,
+    number=1,
+    queued_at=1.0,
+    claimed_at=2.0,
+    started_at=3.0,
+    flights=("flt_1",),
+)
+PROCESS = Process(id="prc_1", agent="coder", folder="/state/hangars/coder/run_1", created_at=2.0, pid=77)
+ITINERARY = Itinerary(id="itn_1", created_at=1.0, max_hops=8, max_runs=64, fuel_limit=5_000_000)
+AGENT = Agent(name="coder", runner="cmd:true", instructions="", instructions_sha256="", work_dir="/w")
+
+
+def run_view() -> views.View:
+    return views.run(RUN, PROCESS, now=4.0)
+
+
+def itinerary_view() -> views.View:
+    return views.itinerary(ITINERARY, next(iter(ChainState)), [])
+
+
+def story_view() -> views.View:
+    return itinerary_view() | {"flights": [views.flight(FLIGHT)], "runs": [run_view()], "seq": 7}
+
+
+def status_view() -> views.View:
+    return {
+        "version": "0",
+        "pid": 1,
+        "started_at": views.moment(1.0),
+        "state": "running",
+        "well": True,
+        "generation": {"number": 1, "digest": "d", "loaded_at": views.moment(1.0), "path": "layover.toml"},
+        "ground_stop": None,
+        "slots": {"used": 1, "of": 4},
+        "queue": {"queued": 0, "held": 0, "parked": 0},
+        "runs": [run_view()],
+        "holds": [views.flight(FLIGHT, waits_for="a person")],
+        "problems": [],
+        "needs_restart": [],
+        "warnings": [],
+        "agents": [views.agent(AGENT)],
+    }
+
+
+@dataclass
+class FakeVerbs:
+    """Every verb of every group; answers like the real ones, raises `error` when it is set."""
+
+    calls: list[tuple[str, Caller, dict[str, Any]]] = field(default_factory=list)
+    error: Exception | None = None
+    news: anyio.Event | None = None
+    """What a waiting verb waits for."""
+    entered: Callable[[], None] = lambda: None
+    happened: list[Event] = field(default_factory=list)
+
+    def _called(self, verb: str, caller: Caller, /, **arguments: Any) -> None:
+        self.calls.append((verb, caller, arguments))
+        if self.error is not None:
+            raise self.error
+
+    async def send(self, caller: Caller, request: sending.Request) -> views.View:
+        self._called("send", caller, request=request)
+        return {"flight": views.flight(FLIGHT), "itinerary": "itn_1", "duplicate": False}
+
+    async def listing(self, caller: Caller, **arguments: Any) -> views.View:
+        self._called("listing", caller, **arguments)
+        return {
+            "flights": [views.flight(FLIGHT)],
+            "runs": [run_view()],
+            "itineraries": [itinerary_view()],
+        }
+
+    async def show(self, caller: Caller, text: str, **arguments: Any) -> views.View:
+        self._called("show", caller, text=text, **arguments)
+        if arguments.get("wait"):
+            assert self.news is not None
+            self.entered()
+            with anyio.move_on_after(arguments["wait"]):
+                await self.news.wait()
+        if text.startswith("itn"):
+            return story_view()
+        return run_view() if text.startswith("run") else views.flight(FLIGHT) | {"runs": [run_view()]}
+
+    async def cancel(self, caller: Caller, text: str) -> views.View:
+        self._called("cancel", caller, text=text)
+        return await FakeVerbs().show(caller, text)
+
+    async def recover(self, caller: Caller, text: str, *, note: str | None, force: bool) -> views.View:
+        self._called("recover", caller, text=text, note=note, force=force)
+        return views.flight(FLIGHT)
+
+    async def log(self, caller: Caller, text: str, **arguments: Any) -> LogPage:
+        self._called("log", caller, text=text, **arguments)
+        return LogPage(data=b"\xff\x00out\n", offset=10, next_offset=16, ended=True)
+
+    async def payload(self, caller: Caller, text: str) -> str:
+        self._called("payload", caller, text=text)
+        return "told: ä\n"
+
+    async def answer(self, caller: Caller, text: str) -> str:
+        self._called("answer", caller, text=text)
+        return "<script>alert(1)</script>"
+
+    async def status(self, caller: Caller) -> views.View:
+        self._called("status", caller)
+        return status_view()
+
+    async def agents(self, caller: Caller) -> views.View:
+        self._called("agents", caller)
+        return {"agents": [views.agent(AGENT)]}
+
+    async def prompt(self, caller: Caller, name: str, body: str) -> str:
+        self._called("prompt", caller, name=name, body=body)
+        return f"you are {name}\n{body}"
+
+    async def find(self, caller: Caller, text: str) -> views.View:
+        self._called("find", caller, text=text)
+        return {"kind": "run", "id": "run_1"}
+
+    async def reload(self, caller: Caller) -> views.View:
+        self._called("reload", caller)
+        return {"changed": False, "generation": 1, "changes": [], "problems": [], "needs_restart": []}
+
+    async def ground_stop_on(self, caller: Caller, why: str) -> views.View:
+        self._called("ground_stop_on", caller, why=why)
+        return status_view()
+
+    async def ground_stop_off(self, caller: Caller) -> views.View:
+        self._called("ground_stop_off", caller)
+        return status_view()
+
+    async def drain(self, caller: Caller, *, on: bool) -> views.View:
+        self._called("drain", caller, on=on)
+        return status_view()
+
+    async def events(self, caller: Caller, after: int) -> AsyncIterator[views.View]:
+        require_person(caller, "follow events")
+        self._called("events", caller, after=after)
+        for event in self.happened:
+            if event.seq > after:
+                yield views.event(event)
+        self.entered()
+        await anyio.sleep_forever()
+
+    def control(self) -> Control:
+        """All four groups are this one object."""
+        every: Any = self
+        return Control(every, every, every, every)
+
+
+class Client(http.client.HTTPConnection):
+    """`http.client` over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=10)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
+        self.sock.connect(str(self.path))
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a problem document, after a look at all of its members."""
+        assert self.headers["content-type"] == "application/problem+json", self.body
+        problem = self.json
+        assert set(problem) == {"type", "title", "status", "detail", "hint", "code"}
+        assert problem["status"] == self.status
+        assert problem["type"] == f"urn:layover:problem:{problem['code']}"
+        assert problem["detail"].startswith("cannot ")
+        return str(problem["code"])
+
+
+def ask(path: Path, method: str, target: str, document: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    """One request on a connection of its own. `document` is sent as JSON unless it is bytes."""
+    body = document if isinstance(document, bytes | None) else json.dumps(document).encode()
+    given = {"Content-Type": "application/json"} if body is not None else {}
+    client = Client(path)
+    try:
+        client.request(method, target, body=body, headers=given | (headers or {}))
+        response = client.getresponse()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        client.close()
+
+
+def dial(path: Path) -> socket.socket:
+    """A bare connection."""
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(10)
+    link.connect(str(path))
+    return link
+
+
+def read_all(link: socket.socket) -> bytes:
+    """All that comes until the other side closes."""
+    data = b""
+    while True:
+        try:
+            piece = link.recv(1 << 16)
+        except ConnectionResetError:
+            return data
+        if not piece:
+            return data
+        data += piece
+
+
+def read_reply(link: socket.socket) -> bytes:
+    """One reply with its body, as `Content-Length` says."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += link.recv(1 << 16)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += link.recv(1 << 16)
+    return head + b"\r\n\r\n" + body
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until a condition holds, looking often."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.005)
+
+
+def fails_with(error: TowerError) -> FakeVerbs:
+    return FakeVerbs(error=error)

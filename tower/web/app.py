@@ -1,0 +1,68 @@
+"""The application: resources behind the gate, errors as problem documents, a description of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import anyio
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from tower import __version__
+from tower.control import Control
+from tower.web import problems
+from tower.web.access import Access
+from tower.web.gate import Gate
+from tower.web.resources import agents, events, flights, itineraries, operation, runs, status
+
+MAX_BODY_BYTES: Final = 1 << 20
+"""The default of `layover.max_body_bytes`."""
+
+RESOURCES: Final = (status, flights, itineraries, runs, agents, events, operation)
+
+
+def create_app(
+    control: Control, access: Access, *, max_body_bytes: Callable[[], int] = lambda: MAX_BODY_BYTES
+) -> FastAPI:
+    """The API over the verbs of `control`.
+
+    `max_body_bytes` is asked at each request for the greatest body of a flight, in bytes: a reload may change it.
+    """
+    app = FastAPI(
+        title="Tower",
+        version=__version__,
+        description="The control socket of a dispatcher for headless coding agents.",
+        openapi_url="/openapi.json",
+        # The pages that would show it load their scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.control = control
+    app.state.access = access
+    app.state.closing = anyio.Event()
+    for resource in RESOURCES:
+        app.include_router(resource.router)
+    problems.install(app)
+    app.add_middleware(Gate, access=access, max_body_bytes=max_body_bytes)
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
+    return app
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    """The schema, with problem documents for every answer that is not a good one."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        components = schema["components"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            components["schemas"].pop(name, None)
+        components["schemas"]["ProblemDocument"] = problems.Problem.model_json_schema()
+        content = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
+        components["responses"] = {"Problem": {"description": "why it was not done", "content": content}}
+        for path in schema["paths"].values():
+            for operation_ in path.values():
+                operation_["responses"].pop("422", None)
+                operation_["responses"]["default"] = {"$ref": "#/components/responses/Problem"}
+        app.openapi_schema = schema
+    return app.openapi_schema

@@ -1,0 +1,112 @@
+"""Who is at the other end of a connection, by the kernel's word.
+
+Read once, when the connection is made: a process may end while it is open, and its number may be another's later.
+What follows from it is decided by `access`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from tower.system import procfs
+from tower.system.keeper.ancestry import AncestryError, run_above
+
+SO_PEERGROUPS: Final = 59
+SO_PEERPIDFD: Final = 77
+"""Linux 6.5. Both from asm-generic/socket.h; the socket module names neither."""
+
+GROUPS_BYTES: Final = 1024
+"""The longest answer that `getsockopt` takes: 256 groups. Of a peer with more only its first group counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """The process that connected."""
+
+    pid: int
+    uid: int
+    groups: frozenset[int] = frozenset()
+    run: str | None = None
+    """The run that it belongs to: that run's keeper is above it."""
+    doubt: str | None = None
+    """Why it cannot be taken for a person although no keeper is above it, in words."""
+    starved: bool = False
+    """It could not be looked at, since this process has no descriptor left."""
+
+    @property
+    def may_be_a_person(self) -> bool:
+        return self.run is None and self.doubt is None
+
+
+def read_peer(connection: socket.socket, keeper_sockets: str, own_pid: int) -> Peer:
+    """Read who connected to this tower, whose keepers have their sockets in the folder `keeper_sockets`.
+
+    Raises `OSError` for a connection that was closed.
+    """
+    pid, uid, gid = procfs.peer_credentials(connection)
+    handle = _pidfd(connection)
+    try:
+        run, doubt = _origin(pid, keeper_sockets, own_pid)
+        # With the peer gone, the number in our hands may have been another process' while we looked it up.
+        if handle is not None and _has_ended(handle):
+            run, doubt = None, "it has ended"
+    finally:
+        if handle is not None:
+            os.close(handle)
+    return Peer(
+        pid=pid,
+        uid=uid,
+        groups=frozenset({gid, *_groups(connection)}),
+        run=run,
+        doubt=doubt,
+        starved=doubt is not None and _out_of_descriptors(),
+    )
+
+
+def _origin(pid: int, keeper_sockets: str, own_pid: int) -> tuple[str | None, str | None]:
+    """The run above a process, and the doubt about it."""
+    try:
+        run = run_above(pid, keeper_sockets)
+    except (AncestryError, OSError):
+        return None, "its ancestry cannot be read: it has ended, or is of another container"
+    if run is None and own_pid in (procfs.ancestors(pid) or ()):
+        # The tower inherits what a killed keeper leaves behind.
+        return None, "the tower itself has started or inherited it"
+    return run, None
+
+
+def _groups(connection: socket.socket) -> tuple[int, ...]:
+    try:
+        data = connection.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUPS_BYTES)
+    except OSError:
+        return ()
+    return struct.unpack(f"={len(data) // 4}I", data)
+
+
+def _pidfd(connection: socket.socket) -> int | None:
+    """A handle of the very process that connected; None where the kernel has none to give."""
+    try:
+        handle = connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
+    except OSError:
+        return None
+    os.set_inheritable(handle, False)
+    return handle
+
+
+def _has_ended(handle: int) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _out_of_descriptors() -> bool:
+    try:
+        os.close(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return True
+    return False

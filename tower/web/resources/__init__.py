@@ -1,0 +1,1 @@
+"""One file a resource: paths and parameters in, a verb of `control` called, its answer out."""

@@ -1,0 +1,95 @@
+"""`/flights`: send a flight (message), list, show, cancel."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from tower.control import sending
+from tower.core.states import FlightState
+from tower.web import shapes
+from tower.web.door import Asking, Door, Identity, Json, Text
+
+router = APIRouter(prefix="/flights", tags=["flights"])
+
+SQLITE_INTEGER = 1 << 63
+
+
+def _moment(text: Any) -> float:
+    """Seconds since the epoch of an ISO 8601 time with a zone."""
+    if not isinstance(text, str):
+        raise ValueError("should be an ISO 8601 time, as text")
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("should name its time zone (a Z at the end for UTC)")
+    return moment.timestamp()
+
+
+Moment = Annotated[float, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+
+
+class Send(BaseModel):
+    """A flight to send."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    to: Text = Field(max_length=200, description="the agent")
+    body: Text = Field(description="UTF-8 text, at most `max_body_bytes`")
+    name: Text | None = Field(default=None, description="what to call the itinerary (chain) that this opens")
+    key: Text | None = Field(default=None, description="the same key with the same body is sent once in 24 hours")
+    priority: int = Field(default=0, ge=-SQLITE_INTEGER, lt=SQLITE_INTEGER)
+    not_before: Moment | None = Field(default=None, description="nothing starts before this time")
+
+
+class Selection(BaseModel):
+    """Which flights."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    waiting: bool = Field(default=False, description="those that wait, first in line first, each with what for")
+    state: FlightState | None = None
+    agent: str | None = Field(default=None, max_length=200)
+    limit: int = Field(default=100, ge=1, le=10_000)
+
+
+@router.post("", status_code=202, response_model=shapes.Sent)
+async def send(wanted: Send, door: Door, caller: Asking) -> Json:
+    """Send a flight. Answered when it is on disk: from then on it is not lost."""
+    request = sending.Request(
+        to=wanted.to,
+        body=wanted.body,
+        name=wanted.name,
+        key=wanted.key,
+        priority=wanted.priority,
+        not_before=wanted.not_before,
+    )
+    return Json(await door.flights.send(caller, request), status_code=202)
+
+
+@router.get("", response_model=shapes.Flights)
+async def listing(selection: Annotated[Selection, Query()], door: Door, caller: Asking) -> Json:
+    """List flights: those that wait with the reason, or by state and receiver, newest first."""
+    return Json(
+        await door.flights.listing(
+            caller,
+            waiting=selection.waiting,
+            state=selection.state,
+            agent=selection.agent,
+            limit=selection.limit,
+        )
+    )
+
+
+@router.get("/{identity}", response_model=shapes.FlightWithRuns)
+async def show(identity: Identity, door: Door, caller: Asking) -> Json:
+    """One flight, and the runs that it caused."""
+    return Json(await door.flights.show(caller, identity))
+
+
+@router.delete("/{identity}", response_model=shapes.Flight)
+async def cancel(identity: Identity, door: Door, caller: Asking) -> Json:
+    """Cancel what has not started; of what runs, the run is asked to end."""
+    return Json(await door.flights.cancel(caller, identity))

@@ -1,0 +1,223 @@
+"""What answers look like, for the API's description at `/openapi.json`.
+
+`control` makes the answers as plain values and nothing is copied through these models; a test holds the two together.
+Times are ISO 8601 in UTC, money is US dollars, sizes are bytes. Unknown is null, never 0.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tower.core.states import Cause, FlightState, HeldReason, Outcome, RunState
+
+Time = str
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Health(_Shape):
+    status: str = Field(examples=["ok"])
+    version: str
+
+
+class Found(_Shape):
+    kind: str = Field(description="flight, itinerary or run")
+    id: str
+
+
+class Sender(_Shape):
+    kind: str = Field(description="person, agent, schedule, layover, recovery, steer or reply")
+    name: str
+    ref: str | None = Field(description="the run, or what else it was sent from")
+
+
+class Flight(_Shape):
+    """One message to one agent."""
+
+    id: str
+    itinerary: str
+    sender: Sender
+    to: str
+    body: str
+    created_at: Time
+    state: FlightState
+    hops_remaining: int
+    priority: int
+    key: str | None
+    not_before: Time | None
+    held_reason: HeldReason | None
+    reason: str | None
+    release_at: Time | None
+    attempt: int
+    outcome: Outcome | None
+    ended_at: Time | None
+    waits_for: str | None = Field(default=None, description="in words; present while it waits")
+
+
+class Flights(_Shape):
+    flights: list[Flight]
+
+
+class Sent(_Shape):
+    flight: Flight
+    itinerary: str
+    duplicate: bool = Field(description="this very flight had been sent before; nothing new was made")
+
+
+class Run(_Shape):
+    """One supervised execution."""
+
+    id: str
+    agent: str
+    runner: str
+    generation: int
+    itinerary: str
+    flights: list[str]
+    state: RunState
+    attempt: int
+    cause: Cause
+    number: int = Field(description="the agent's n-th run")
+    follows_run: str | None
+    queued_at: Time
+    claimed_at: Time
+    started_at: Time | None
+    ended_at: Time | None
+    seconds: float | None
+    outcome: Outcome | None
+    reason: str | None
+    interruption: str | None = Field(description="what cut it off, where something did")
+    stopping: str | None
+    exit_code: int | None
+    exit_signal: int | None
+    cpu_seconds: float | None
+    peak_memory: int | None
+    model: str | None
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    cost_source: str | None
+    workspace_kind: str | None
+    workspace: str | None
+    base_commit: str | None
+    payload_sha256: str | None
+    payload_bytes: int | None
+    estimate_tokens: int | None
+    notes: list[str]
+    pid: int | None
+    folder: str | None
+
+
+class Runs(_Shape):
+    runs: list[Run]
+
+
+class FlightWithRuns(Flight):
+    runs: list[Run]
+
+
+class Itinerary(_Shape):
+    """The chain of flights that one trigger caused."""
+
+    id: str
+    name: str | None
+    pipeline: str | None
+    state: str = Field(description="working, held, waiting, stalled, halted, finished, cancelled or interrupted")
+    created_at: Time
+    max_hops: int
+    max_runs: int
+    runs_started: int
+    fuel_limit_usd: float | None
+    fuel_spent_usd: float | None
+    cost: str = Field(description="`$1.20`; `$1.20+` when a run in it is unknown; `not reported` when all are")
+
+
+class Itineraries(_Shape):
+    itineraries: list[Itinerary]
+
+
+class Story(Itinerary):
+    flights: list[Flight]
+    runs: list[Run]
+    seq: int = Field(description="the newest event that concerns it; `after` for the next question")
+
+
+class Agent(_Shape):
+    name: str
+    description: str | None
+    runner: str
+    access: str
+    entry: bool
+    enabled: bool
+    recovery: str
+    work_dir: str
+
+
+class Agents(_Shape):
+    agents: list[Agent]
+
+
+class Problem(_Shape):
+    """One thing that is wrong with the configuration."""
+
+    file: str
+    line: int | None
+    column: int | None
+    key: str | None
+    sentence: str
+    hint: str
+    severity: str
+
+
+class Generation(_Shape):
+    number: int
+    digest: str
+    loaded_at: Time
+    path: str
+
+
+class GroundStop(_Shape):
+    since: Time
+    by: str
+    why: str
+
+
+class Slots(_Shape):
+    used: int
+    of: int
+
+
+class Queue(_Shape):
+    queued: int
+    held: int
+    parked: int
+
+
+class Status(_Shape):
+    """One screen of truth."""
+
+    version: str
+    pid: int
+    started_at: Time
+    state: str = Field(description="running, draining or stopping")
+    well: bool = Field(description="nothing waits for a person")
+    generation: Generation
+    ground_stop: GroundStop | None
+    slots: Slots
+    queue: Queue
+    runs: list[Run]
+    holds: list[Flight]
+    problems: list[Problem]
+    needs_restart: list[str]
+    warnings: list[str]
+    agents: list[Agent]
+
+
+class Reloaded(_Shape):
+    changed: bool
+    generation: int
+    changes: list[str]
+    problems: list[Problem]
+    needs_restart: list[str]
