@@ -39,12 +39,16 @@ class AgentReader:
 
     def read(self) -> dict[str, Agent]:
         """Every agent that could be made."""
-        made = ((name, self._agent(name, checked)) for name, checked in self.tables.agents.items())
-        return {name: agent for name, agent in made if agent is not None}
+        defaults = self.tables.defaults.given
+        runner_env_from = {name: checked.value.env_from for name, checked in self.tables.runners.items()}
+        agents = {}
+        for name, checked in self.tables.agents.items():
+            agent = self._agent(name, checked, inherit(name, checked.given, defaults, runner_env_from))
+            if agent is not None:
+                agents[name] = agent
+        return agents
 
-    def _agent(self, name: str, checked: Checked[AgentTable]) -> Agent | None:
-        declared = {runner: it.value.env_from for runner, it in self.tables.runners.items()}
-        inherited = inherit(name, checked.given, self.tables.defaults.given, declared)
+    def _agent(self, name: str, checked: Checked[AgentTable], inherited: Inherited) -> Agent | None:
         runner = self._runner(name, checked, inherited)
         instructions = self._instructions(name, checked)
         persona = self._prose(name, "persona", inherited, lambda it: persona_text(it.text))
@@ -89,14 +93,14 @@ class AgentReader:
                 f" is for runner {given.runner}",
                 f'write model in [agents.{name}] ("" says that this is meant), or move it out of [defaults]',
             )
-        self._check_model(name, inherited, (*runner.command, *runner.args) if runner.kind == "command" else None)
+        if runner.kind == "command":
+            self._check_model(name, inherited, (*runner.command, *runner.args, *inherited.values["args"]))
         return runner.name
 
-    def _check_model(self, name: str, inherited: Inherited, words: tuple[str, ...] | None) -> None:
+    def _check_model(self, name: str, inherited: Inherited, words: tuple[str, ...]) -> None:
+        """Warn when the words of a command have no place for what is asked of the model."""
         for key in ("model", "effort"):
-            if words is None or inherited.values[key] is None:
-                continue
-            if not any(f"{{{key}}}" in word for word in (*words, *inherited.values["args"])):
+            if inherited.values[key] is not None and not any(f"{{{key}}}" in word for word in words):
                 self.findings.warning(
                     self._written(name, key, inherited),
                     f"runner {inherited.values['runner']} has no place for it",

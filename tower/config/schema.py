@@ -10,7 +10,6 @@ import re
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
 
 from tower.core.runner_spec import PRESETS
 
@@ -29,9 +28,13 @@ TABLE: Final = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_na
 """TOML has types: nothing is converted. What is not known is refused, see `known`."""
 
 
-def refusal(sentence: str, hint: str) -> PydanticCustomError:
-    """An error in the words that a person will read."""
-    return PydanticCustomError("refused", "{sentence}", {"sentence": sentence, "hint": hint})
+class RefusedValueError(ValueError):
+    """What is wrong with a value, in the words that a person will read; raised by validators alone."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.hint = hint
 
 
 def seconds(value: Any) -> Any:
@@ -40,7 +43,7 @@ def seconds(value: Any) -> Any:
         return value
     found = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([smhd])\s*", value)
     if found is None:
-        raise refusal("must be a duration", DURATION_HINT)
+        raise RefusedValueError("must be a duration", DURATION_HINT)
     return float(found[1]) * UNIT_SEC[found[2]]
 
 
@@ -51,16 +54,16 @@ def between(low: float, high: float) -> AfterValidator:
         if low <= value <= high:
             return value
         bound = f"at least {low:.15g}" if value < low else f"at most {high:.15g}"
-        raise refusal(f"must be {bound}", f"write a number from {low:.15g} to {high:.15g}")
+        raise RefusedValueError(f"must be {bound}", f"write a number from {low:.15g} to {high:.15g}")
 
     return AfterValidator(check)
 
 
 def _limit(value: float) -> float:
     if value <= 0:
-        raise refusal("must be greater than 0", DURATION_HINT)
+        raise RefusedValueError("must be greater than 0", DURATION_HINT)
     if value > LONGEST_SEC:
-        raise refusal("must be at most 30 days", DURATION_HINT)
+        raise RefusedValueError("must be at most 30 days", DURATION_HINT)
     return value
 
 
@@ -79,42 +82,42 @@ def _one_or_more(value: Any) -> Any:
 
 def _path(value: str) -> str:
     if not value.strip():
-        raise refusal("must name a path", "write a path; a relative one is taken from this file's folder")
+        raise RefusedValueError("must name a path", "write a path; a relative one is taken from this file's folder")
     if value.startswith("~"):
-        raise refusal("begins with ~, which is not expanded", "write the whole path")
+        raise RefusedValueError("begins with ~, which is not expanded", "write the whole path")
     return value
 
 
 def _runner(value: str) -> str:
     if not value.strip():
-        raise refusal("must name a runner", 'write "none" for an agent that is never started')
+        raise RefusedValueError("must name a runner", 'write "none" for an agent that is never started')
     return value
 
 
 def _signal(value: str) -> str:
     name = value.removeprefix("SIG")
     if name not in STOP_SIGNALS:
-        raise refusal("must be a signal that a program can end on", f"write one of {', '.join(STOP_SIGNALS)}")
+        raise RefusedValueError("must be a signal that a program can end on", f"write one of {', '.join(STOP_SIGNALS)}")
     return name
 
 
 def _output(value: Any) -> Any:
     if value in RUNNER_OUTPUTS_LATER:
-        raise refusal(f"{value!r} is not available yet", 'write "text" or "report"')
+        raise RefusedValueError(f"{value!r} is not available yet", 'write "text" or "report"')
     return value
 
 
 def _mode(value: Any) -> Any:
     if value == "spawn":
-        raise refusal('"spawn" is not available yet', 'write "async", or leave mode out')
+        raise RefusedValueError('"spawn" is not available yet', 'write "async", or leave mode out')
     return value
 
 
 def _pattern(value: str) -> str:
     if not value.strip():
-        raise refusal("must name files", 'write a pattern such as "build/*.json"')
+        raise RefusedValueError("must name files", 'write a pattern such as "build/*.json"')
     if value.startswith(("/", "~")) or ".." in value.split("/"):
-        raise refusal("must stay inside the work tree", "write a pattern relative to it, without ..")
+        raise RefusedValueError("must stay inside the work tree", "write a pattern relative to it, without ..")
     return value
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from tower.config.known import refuse_key
 from tower.config.overrides import LayoverTable, overridden
@@ -165,7 +164,7 @@ def _validated(
         return None
 
 
-def _words(path: KeyPath, error: ErrorDetails) -> tuple[str, str]:
+def _words(path: KeyPath, error: Mapping[str, Any]) -> tuple[str, str]:
     if error["type"] != "extra_forbidden":
         return describe(error)
     *around, key = error["loc"]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic_core import ErrorDetails
-
-from tower.config.schema import DURATION_HINT
+from tower.config.schema import DURATION_HINT, RefusedValueError
 
 _TYPES: Final = {
     "string_type": ("must be text", 'write it in quotes: "..."'),
@@ -30,11 +29,12 @@ _TYPES: Final = {
 }
 
 
-def describe(error: ErrorDetails) -> tuple[str, str]:
+def describe(error: Mapping[str, Any]) -> tuple[str, str]:
     """Sentence and hint for one error of pydantic at a known key."""
     kind, context = error["type"], error.get("ctx", {})
-    if kind == "refused":
-        return context["sentence"], context["hint"]
+    refused = context.get("error")
+    if isinstance(refused, RefusedValueError):
+        return refused.sentence, refused.hint
     if kind == "literal_error":
         return _one_of(re.findall(r"'([^']*)'", context["expected"]), error["input"])
     if kind == "float_type" and str(error["loc"][-1]).endswith("_sec"):
