@@ -1,0 +1,61 @@
+"""The entries of an index, as git lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tower.system.gitdir import GitDir
+
+GITLINK: Final = b"160000"
+"""Mode of an entry that names a commit of another repository: a submodule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry; a path in conflict has up to three, of stages 1 to 3."""
+
+    mode: bytes
+    object_id: bytes
+    stage: int
+    sparse: bool = False
+    """Marked as not checked out (skip-worktree)."""
+    assumed: bool = False
+    """Marked as not to be looked at (assume-unchanged)."""
+
+
+Listing = Mapping[bytes, tuple[Entry, ...]]
+"""Path -> its entries."""
+
+
+def list_index(own: GitDir) -> Listing:
+    """Read the whole index of `own`. Raises what `git` raises."""
+    listing: dict[bytes, tuple[Entry, ...]] = {}
+    for record in own.read("ls-files", "-z", "--stage", "-v").split(b"\0")[:-1]:
+        head, _, name = record.partition(b"\t")
+        tag, mode, object_id, stage = head.split(b" ")
+        entry = Entry(mode, object_id, int(stage), tag in b"Ss", tag.islower())
+        listing[name] = (*listing.get(name, ()), entry)
+    return listing
+
+
+def is_sparse(listing: Listing) -> bool:
+    """Whether part of it is marked as not checked out."""
+    return any(entry.sparse for entries in listing.values() for entry in entries)
+
+
+def alike(some: tuple[Entry, ...], others: tuple[Entry, ...]) -> bool:
+    """Whether they record the same content; marks do not matter."""
+    return [(e.mode, e.object_id, e.stage) for e in some] == [(e.mode, e.object_id, e.stage) for e in others]
+
+
+def folders_of(names: Iterable[bytes]) -> set[bytes]:
+    """Every folder on the way to one of the names, the top (empty) included."""
+    folders = {b""}
+    for name in names:
+        folder = name.rpartition(b"/")[0]
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    return folders
