@@ -31,6 +31,8 @@ class Workspace:
     enforced: tuple[str, ...] = ()
     advisory: tuple[str, ...] = ()
     """In words: what is promised by kindness only ("the agent could write to the live tree by its absolute path")."""
+    notes: tuple[str, ...] = ()
+    """In words: what the place does not hold and a reader might expect ("left out, pipes: a, b")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,8 @@ class KeeperPlan:
     max_log_bytes: int
     stop_signal: int
     secrets: tuple[str, ...] = ()
+    descriptor_limit: int | None = None
+    """Soft limit on open files that the program gets; None leaves it as the tower has it."""
     failpoints: Mapping[str, str] = field(default_factory=dict)
 
 
