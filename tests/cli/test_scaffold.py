@@ -64,6 +64,15 @@ def test_a_workspace_that_is_there_is_left_as_it_is(cli: Cli, nowhere: Path) -> 
     assert loaded_well(nowhere / "layover.toml")
 
 
+def test_files_that_are_in_no_repository_are_not_committed_for_anybody(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "workspace").mkdir()
+    (nowhere / "workspace" / "mine").write_text("mine")
+    result = cli("init")
+    assert result.code == exits.FAILED
+    assert "is no git repository" in result.err
+    assert snapshot(nowhere) == {"workspace/mine": b"mine"}
+
+
 @pytest.mark.parametrize("name", ["layover.toml", "prompts/writer.md", "agents/writer.sh"])
 def test_nothing_is_overwritten_and_nothing_half_written(cli: Cli, nowhere: Path, name: str) -> None:
     (nowhere / name).parent.mkdir(exist_ok=True)

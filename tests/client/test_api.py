@@ -91,7 +91,7 @@ def test_a_problem_document_becomes_the_error_that_it_describes(
 
 
 def test_a_problem_without_words_still_has_a_sentence(tower: FakeTower) -> None:
-    tower.routes["GET /status"] = reply({"detail": 7}, 409)
+    tower.routes["GET /status"] = raw(409, b'{"detail": 7}', "application/problem+json")
     with pytest.raises(ConflictError, match="HTTP status 409"):
         api_of(tower).get("/status")
 
@@ -105,6 +105,7 @@ def test_a_problem_without_words_still_has_a_sentence(tower: FakeTower) -> None:
         raw(200, b"[" * 100_000, "application/json"),
         raw(200, b"\xff\xfe\x00", "application/json"),
         raw(502, b"bad gateway", "text/plain"),
+        reply({"message": "page not found"}, 404),
         b"220 mail.example.org ESMTP\r\n",
     ],
 )

@@ -90,7 +90,7 @@ def test_a_broken_file_still_says_where_its_state_lies(factory: Path, content: b
     assert paths(None, {}, factory)[0] == f"{factory}/.layover/tower.sock"
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"relative.sock\n", b"\x00"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"relative.sock\n", b"\x00", b"/a\x00b"])
 def test_a_pointer_that_names_nothing_is_passed_over(factory: Path, content: bytes) -> None:
     (factory / ".layover").mkdir()
     (factory / ".layover" / "socket.path").write_bytes(content)

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the one place where the command line reads its environment."""
+"""Options that several verbs share, and how a command line finds the tower or the file that it means."""
 
 from __future__ import annotations
 

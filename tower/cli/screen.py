@@ -45,7 +45,7 @@ class ReaderGoneError(Exception):
     """Whoever read our standard output has enough (`| head`)."""
 
 
-def wide() -> bool:
+def on_terminal() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
@@ -86,7 +86,7 @@ def out(text: str) -> None:
 def raw(data: bytes) -> None:
     """Foreign bytes: as they are on a pipe, as harmless text on a terminal."""
     with _writing():
-        if wide():
+        if on_terminal():
             sys.stdout.write(safe.block(data.decode(errors="replace")))
         else:
             sys.stdout.buffer.write(data)
@@ -94,32 +94,32 @@ def raw(data: bytes) -> None:
 
 def whole(data: bytes) -> None:
     """A whole foreign text; on a terminal its last line is ended, so that the prompt stands on one of its own."""
-    raw(data + b"\n" if wide() and not data.endswith(b"\n") else data)
+    raw(data + b"\n" if on_terminal() and not data.endswith(b"\n") else data)
 
 
 def document(value: dict[str, Any]) -> None:
     """One `--json` document: the tower's own, with the number of its format in front."""
-    out(json.dumps({"format": FORMAT, **value}, indent=2 if wide() else None))
+    out(json.dumps({"format": FORMAT, **value}, indent=2 if on_terminal() else None))
 
 
 def shown(full: str) -> str:
     """An id as lists show it: its tail on a terminal, whole on a pipe."""
-    return ids.short(full) if wide() else full
+    return ids.short(full) if on_terminal() else full
 
 
 def when(iso: str | None) -> str:
     """A time: local on a terminal, as the tower wrote it (ISO 8601, UTC) on a pipe."""
-    return words.moment(iso, datetime.now().astimezone()) if wide() else iso or words.NOTHING
+    return words.moment(iso, datetime.now().astimezone()) if on_terminal() else iso or words.NOTHING
 
 
 def brief(iso: str | None) -> str:
     """The same for a column: on a terminal as short as is clear."""
-    return words.brief(iso, datetime.now().astimezone()) if wide() else iso or words.NOTHING
+    return words.brief(iso, datetime.now().astimezone()) if on_terminal() else iso or words.NOTHING
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Rows under headings. On a pipe: tab-separated, without the headings."""
-    if not wide():
+    if not on_terminal():
         for row in rows:
             out("\t".join(safe.line(cell) for cell in row))
         return
@@ -144,4 +144,4 @@ def fields(pairs: Iterable[tuple[str, str]]) -> None:
     known = [(name, safe.line(value)) for name, value in pairs]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
-        out(f"{name:{width}}  {value}" if wide() else f"{name}\t{value}")
+        out(f"{name:{width}}  {value}" if on_terminal() else f"{name}\t{value}")

@@ -28,7 +28,9 @@ STOP_SECONDS: Final = 10.0
 
 LOG: Final = "tower.log"
 
-PACKAGE: Final = Path(tower.__file__).resolve().parents[1]
+IMPORT_PATH: Final = os.pathsep.join(
+    [str(Path(tower.__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 """Where this very package is imported from, installed or not."""
 
 _ANOTHER_TOWER: Final = ("TOWER_", "LAYOVER_", "LISTEN_", "WATCHDOG_", "NOTIFY_")
@@ -45,7 +47,7 @@ def folder(*, keep: bool, values: dict[str, str]) -> Iterator[Path]:
         written = values | {
             "WRITER": scaffold.toml_text(place / "writer.sh"),
             "REVIEWER": scaffold.toml_text(place / "reviewer.sh"),
-            "PACKAGE": shlex.quote(str(PACKAGE)),
+            "IMPORT_PATH": shlex.quote(IMPORT_PATH),
             "PYTHON": shlex.quote(sys.executable),
         }
         scaffold.write("demo", scaffold.files("demo"), place, written)
@@ -77,7 +79,7 @@ def served(place: Path) -> Iterator[Api]:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tower", "serve", "--config", str(place / "layover.toml")],
             cwd=place,
-            env=environ | {"PYTHONPATH": str(PACKAGE)},
+            env=environ | {"PYTHONPATH": IMPORT_PATH},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

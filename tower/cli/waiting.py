@@ -16,9 +16,11 @@ def until_over(api: Api, itinerary: str) -> tuple[story.Verdict, story.Story]:
 
     Whoever gives up watching (Ctrl-C) is told that the work goes on.
     """
+    stories = follow.itinerary(api, itinerary, screen.say)
     shown = ""
     try:
-        for seen in follow.itinerary(api, itinerary, screen.say):
+        while True:
+            seen = next(stories)
             if verdict := story.verdict(seen):
                 return verdict, seen
             line = story.progress(seen, datetime.now().astimezone())
@@ -29,7 +31,6 @@ def until_over(api: Api, itinerary: str) -> tuple[story.Verdict, story.Story]:
     except KeyboardInterrupt:
         screen.say(f"\nit goes on without you: `tower wait {itinerary}` or `tower cancel {itinerary}`")
         raise
-    raise AssertionError("an itinerary is watched for as long as anybody asks")
 
 
 def answer(api: Api, run: str) -> bytes | None:

@@ -110,7 +110,7 @@ def _first_line(path: str) -> str | None:
             line = os.fsdecode(file.read(MAX_POINTER_BYTES).split(b"\n", 1)[0])
     except OSError:
         return None
-    return line if line.startswith("/") else None
+    return line if line.startswith("/") and "\0" not in line else None
 
 
 def _absolute(path: str, folder: str | None) -> str:

@@ -34,6 +34,7 @@ KINDS: Final[dict[int, type[TowerError]]] = {
     415: InvalidError,
     422: InvalidError,
     429: BusyError,
+    431: InvalidError,
     503: BusyError,
     507: BusyError,
 }
@@ -58,7 +59,7 @@ def check(reply: Reply, path: str) -> None:
     if 200 <= reply.status < 300:
         return
     problem = _object(reply)
-    if problem is None:
+    if problem is None or "problem" not in reply.headers["content-type"]:
         raise _foreign(reply, path)
     kind = KINDS.get(reply.status, TowerError)
     sentence = _text(problem, "detail") or _text(problem, "title") or f"cannot do that: HTTP status {reply.status}"
@@ -82,4 +83,4 @@ def _text(problem: dict[str, Any], key: str) -> str:
 
 def _foreign(reply: Reply, path: str) -> UnreachableError:
     kind = reply.headers.get("content-type", "no content type")
-    return unreachable.foreign(path, f"HTTP status {reply.status}, {kind}, no JSON object")
+    return unreachable.foreign(path, f"HTTP status {reply.status}, {kind}, no document of a tower")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from tower.cli import scaffold, screen
+from tower.core.errors import ConflictError
 from tower.system.git import git_version
 
 WORKSPACE = "workspace"
@@ -24,20 +26,25 @@ def command(name: str | None) -> None:
     git_version()
     folder = (Path.cwd() / (name or "")).absolute()
     own = (folder / ".git").exists()
-    names = [file for file in scaffold.files("init") if not (own and file.startswith(WORKSPACE))]
-    if not own and (folder / WORKSPACE / ".git").exists():
-        names = [file for file in names if not file.startswith(WORKSPACE)]
+    new = not own and not (folder / WORKSPACE / ".git").exists()
+    if new and (folder / WORKSPACE).exists():
+        raise ConflictError(
+            "no-repository",
+            f"cannot let agents work in {folder / WORKSPACE}: it is there and is no git repository",
+            "`git init` it and commit what it has, or give another folder",
+        )
+    files = [file for file in scaffold.files("init") if new or not file.startswith(f"{WORKSPACE}/")]
     values = {
         "WORK_DIR": scaffold.toml_text("." if own else WORKSPACE),
         "WRITER": scaffold.toml_text(folder / "agents" / "writer.sh"),
         "REVIEWER": scaffold.toml_text(folder / "agents" / "reviewer.sh"),
     }
-    scaffold.write("init", names, folder, values)
-    if not own and not (folder / WORKSPACE / ".git").exists():
+    scaffold.write("init", files, folder, values)
+    if new:
         scaffold.make_repository(folder / WORKSPACE, "Start of the notes")
-    for file in names:
+    for file in files:
         screen.out(str(folder / file))
-    enter = f"cd {name} && " if name else ""
+    enter = f"cd {shlex.quote(name)} && " if name else ""
     screen.say(f'now: {enter}tower serve\nand elsewhere: {enter}tower send writer "Hello" --wait')
     if own:
         screen.say("the writer works in this repository and could edit layover.toml: review what it changes")

@@ -35,4 +35,4 @@ def command(socket: str | None, run: str, following: bool, stderr: bool, tail: i
     for piece in pieces:
         if piece.dropped:
             screen.say(f"[{piece.dropped} bytes were cut out here to keep the log within max_log_mb]")
-        screen.raw(text.decode(piece.data).encode() if screen.wide() else piece.data)
+        screen.raw(text.decode(piece.data).encode() if screen.on_terminal() else piece.data)

@@ -84,13 +84,13 @@ def _how(run: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _gap() -> None:
-    if screen.wide():
+    if screen.on_terminal():
         screen.out("")
 
 
 def _body(body: str) -> None:
     """A body is of many lines, so it has its own place on a terminal; on a pipe `--json` has it whole."""
-    if screen.wide():
+    if screen.on_terminal():
         screen.out("")
         screen.whole(body.encode(errors="replace"))
 

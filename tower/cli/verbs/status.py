@@ -40,7 +40,7 @@ def _print(status: dict[str, Any]) -> None:
     for title, columns, rows in _tables(status):
         if not rows:
             continue
-        if screen.wide():
+        if screen.on_terminal():
             screen.out("")
             screen.out(title)
             screen.table(columns, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tower.cli import exits, factories, findings, options, screen, words
+from tower.cli import exits, factories, findings, options, safe, screen, words
 
 
 @click.command("validate", short_help="Check a configuration file; starts nothing.")
@@ -23,7 +23,7 @@ def command(config: str, as_json: bool, strict: bool) -> int:
         screen.document({"path": str(path), "ok": not errors, "problems": loaded})
     else:
         for finding in loaded:
-            screen.out(findings.full(finding))
+            screen.out(safe.line(findings.full(finding)))
         screen.say(f"{path}: {words.count(errors, 'error')}, {words.count(warnings, 'warning')}")
     if errors:
         return exits.CONFIGURATION
