@@ -79,6 +79,10 @@ def test_a_group_may_be_let_in(tmp_path: Path, lock: StateLock) -> None:
     assert mode(bound.path.parent) == 0o750
     assert bound.path.stat().st_gid == bound.path.parent.stat().st_gid == 65534
     bound.close()
+    os.chown(bound.path.parent, -1, 12345)  # as it was for the group before
+    bound = listen(tmp_path / "run" / "tower.sock", lock, group="nogroup")
+    assert bound.path.parent.stat().st_gid == 65534
+    bound.close()
 
 
 def test_an_unknown_group(tmp_path: Path, lock: StateLock) -> None:

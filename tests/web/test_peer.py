@@ -1,5 +1,6 @@
 """Who connected, by the kernel's word: real processes below a real subreaper, and every way out of it."""
 
+import errno
 import os
 import resource
 import socket
@@ -12,6 +13,7 @@ import pytest
 
 from tower.system.keeper.ancestry import place_of
 from tower.system.keeper.protocol import NAME
+from tower.web import peer as peer_module
 from tower.web.peer import Peer, read_peer
 
 from .fakes import eventually
@@ -133,6 +135,23 @@ def test_a_number_that_another_process_has_by_now(
         monkeypatch.setattr("tower.web.peer.run_above", lambda *_: None)
         monkeypatch.setattr("tower.web.peer.procfs.ancestors", lambda _: [1])
         assert look(accepted, tmp_path).doubt == "it has ended"
+
+
+@pytest.mark.parametrize(
+    ("number", "doubt"), [(errno.ESRCH, "it has ended"), (errno.EINVAL, "it has ended"), (errno.ENOPROTOOPT, None)]
+)
+def test_kernels_that_give_no_handle(tmp_path: Path, listening: socket.socket, number: int, doubt: str | None) -> None:
+    class Accepted(socket.socket):
+        def getsockopt(self, level: int, option: int, *size: int) -> bytes | int:  # type: ignore[override]
+            if option == peer_module.SO_PEERPIDFD:
+                raise OSError(number, os.strerror(number))
+            return super().getsockopt(level, option, *size)
+
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(listening.getsockname())
+        accepted, _ = listening.accept()
+        with Accepted(fileno=accepted.detach()) as connection:
+            assert look(connection, tmp_path).doubt == doubt
 
 
 def test_of_another_container(tmp_path: Path, listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:

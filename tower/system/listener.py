@@ -102,7 +102,7 @@ def _prepare_folder(folder: Path, gid: int | None) -> None:
             f"cannot put the control socket into {folder}: others may write there, and could put theirs in its place",
             "name a folder of the tower's own in [layover] socket",
         )
-    if gid is not None and stat.S_IMODE(found.st_mode) == PRIVATE_FOLDER:
+    if gid is not None and stat.S_IMODE(found.st_mode) in (PRIVATE_FOLDER, GROUP_FOLDER):
         _share(folder, gid, GROUP_FOLDER)
 
 

@@ -6,6 +6,7 @@ What follows from it is decided by `access`.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -22,6 +23,8 @@ SO_PEERPIDFD: Final = 77
 
 GROUPS_BYTES: Final = 1024
 """The longest answer that `getsockopt` takes: 256 groups. Of a peer with more only its first group counts."""
+
+GONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +56,10 @@ def read_peer(connection: socket.socket, keeper_sockets: str, own_pid: int) -> P
     try:
         run, doubt = _origin(pid, keeper_sockets, own_pid)
         # With the peer gone, the number in our hands may have been another process' while we looked it up.
-        if handle is not None and _has_ended(handle):
+        if handle == GONE or (handle is not None and _has_ended(handle)):
             run, doubt = None, "it has ended"
     finally:
-        if handle is not None:
+        if handle is not None and handle != GONE:
             os.close(handle)
     return Peer(
         pid=pid,
@@ -89,11 +92,12 @@ def _groups(connection: socket.socket) -> tuple[int, ...]:
 
 
 def _pidfd(connection: socket.socket) -> int | None:
-    """A handle of the very process that connected; None where the kernel has none to give."""
+    """A handle of the very process that connected, or `GONE`; None where the kernel has none to give."""
     try:
         handle = connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
-    except OSError:
-        return None
+    except OSError as error:
+        # Before Linux 6.16 there is no handle of a process that has ended.
+        return GONE if error.errno in (errno.ESRCH, errno.EINVAL) else None
     os.set_inheritable(handle, False)
     return handle
 
