@@ -94,8 +94,21 @@ def serve(config: Path, *, runner: str | None = None) -> None:
                 warnings=tuple(str(problem) for problem in loaded.problems),
             )
             anyio.run(daemon.run)
+    except ExceptionGroup as group:
+        raise _cause_of(group) from group
     finally:
         outlet.drain()
+
+
+def _cause_of(group: ExceptionGroup[Exception]) -> Exception:
+    """The one error that a person should read, if the group is about one; else the group."""
+    told, _ = group.split(TowerError)
+    while told is not None:
+        first = told.exceptions[0]
+        if not isinstance(first, ExceptionGroup):
+            return first
+        told = first
+    return group
 
 
 def _arm_failpoints(environ: Mapping[str, str]) -> None:
@@ -186,7 +199,8 @@ class _Daemon:
         listener = listen(Path(settings.socket), self.lock, group=settings.socket_group)
         try:
             self.state.socket_path_file.write_text(f"{listener.path}\n")
-            async with serve_web(create_app(control), [listener.socket], access):
+            app = create_app(control, access, max_body_bytes=lambda: tower.factory.settings.max_body_bytes)
+            async with serve_web(app, [listener.socket]):
                 yield
         finally:
             listener.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -155,13 +156,11 @@ def test_a_full_disk_refuses_and_loses_nothing_and_goes_on_when_space_returns(da
         daemon.start()
         kept = daemon.landed(daemon.send("echo", "before")["id"])
         filler = state / "filler"
-        with filler.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-                    file.flush()
-            except OSError:
-                pass
+        descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(descriptor, b"x" * 4096)
+        os.close(descriptor)
         refused = [daemon.tower("send", "echo", "y" * 60_000) for _ in range(3)]
         assert any(done.returncode == 75 and "full" in done.stderr for done in refused)
         known = daemon.api.get("/flights")["flights"]

@@ -262,6 +262,7 @@ def test_a_tower_killed_before_the_commit_of_a_send_has_acknowledged_nothing(dae
     gated(daemon)
     daemon.start(environ={"TOWER_FAILPOINTS": "send.before-commit=kill"})
     assert daemon.tower("send", "gated", "x").returncode == 69
+    daemon.kill()
     daemon.start()
     assert daemon.api.get("/flights")["flights"] == []
 
@@ -271,6 +272,7 @@ def test_a_tower_killed_after_the_commit_of_a_send_keeps_the_flight(daemon: Daem
     gated(daemon)
     daemon.start(environ={"TOWER_FAILPOINTS": "send.after-commit=kill"})
     assert daemon.tower("send", "gated", "x", "--key", "k").returncode == 69
+    daemon.kill()
     daemon.start()
     again = daemon.tower("send", "gated", "x", "--key", "k", "--wait")
     assert again.returncode == 0

@@ -143,6 +143,7 @@ def preview(factory: Factory, name: str, body: str, *, hangars: Path, person: st
         receiver=name,
         body=body,
         created_at=0.0,
+        hops_remaining=factory.settings.max_hops - 1,
     )
     prepared = Prepared(
         factory=factory,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -71,7 +72,8 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
             assert keeper is not None  # noqa: S101 (adopting follows from a living keeper)
             tower.tasks.start_soon(_adopt, tower, live, process, keeper, name=f"adopt {live.run.id}")
         case Settlement.VOID_AND_REQUEUE:
-            if found.start is not None or void_start(process.folder):
+            # Without the folder no keeper can make `start` in it any more.
+            if found.start is not None or not Path(process.folder).exists() or void_start(process.folder):
                 await settle_unstarted(tower, live, None)
             else:
                 # A keeper of the tower that is gone made `start` at this very moment: it decides.

@@ -279,7 +279,8 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
             state = FlightState.LANDED
             changes = {"reason": reason, "outcome": outcome, "ended_at": done.ended_at}
     if flights.move(connection, flight, state, **changes):
-        event = _told(tower, f"flight.{state}", run, flight=flight, outcome=outcome, words=changes.get("reason"))
+        kind = "requeued" if state is FlightState.QUEUED else state
+        event = _told(tower, f"flight.{kind}", run, flight=flight, outcome=outcome, words=changes.get("reason"))
         events.append(connection, event)
 
 

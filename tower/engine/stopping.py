@@ -6,8 +6,7 @@ With `leave` there is nothing to do: runs belong to their keepers, and the next 
 from __future__ import annotations
 
 from tower.engine import conduct
-from tower.engine.bus import ALL
-from tower.engine.tower import Tower
+from tower.engine.tower import WORK, Tower
 
 
 async def stop_all(tower: Tower) -> None:
@@ -20,6 +19,6 @@ async def stop_all(tower: Tower) -> None:
 async def until_gone(tower: Tower) -> None:
     """Return when no run is alive."""
     while tower.live:
-        with tower.bus.listening(ALL) as news:
+        with tower.bus.listening(WORK) as freed:
             if tower.live:
-                await news.wait()
+                await freed.wait()
