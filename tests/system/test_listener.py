@@ -56,20 +56,17 @@ def test_another_user_cannot_connect(lock: StateLock) -> None:
     with tempfile.TemporaryDirectory() as open_to_all:
         Path(open_to_all).chmod(0o755)  # the socket's own mode must be enough
         bound = listen(Path(open_to_all) / "tower.sock", lock)
-        child = os.fork()
-        if child == 0:
-            os.setgroups([])
-            os.setresgid(65534, 65534, 65534)
-            os.setresuid(65534, 65534, 65534)
-            try:
-                socket.socket(socket.AF_UNIX).connect(str(bound.path))
-            except PermissionError:
-                os._exit(13)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
+        code = """
+import os, socket, sys
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+"""
+        argv = [sys.executable, "-I", "-S", "-c", code, str(bound.path)]
+        refused = subprocess.run(argv, capture_output=True, text=True)
         bound.close()
-    assert os.waitstatus_to_exitcode(status) == 13
+    assert "PermissionError" in refused.stderr
 
 
 @root_only

@@ -94,9 +94,9 @@ def choose_form(stream: TextIO, environ: Mapping[str, str]) -> Form:
 def configure(
     stream: TextIO, form: Form, redaction: Redaction, *, level: int = logging.INFO, colours: bool = True
 ) -> Outlet:
-    """Send the log of structlog and of the standard library to `stream`; returns the way out: `drain` it before the end.
+    """Send the log of structlog and of the standard library to `stream`; returns the way out.
 
-    `level` is the standard library's number; `colours` matters on a terminal alone.
+    `drain` that before the process ends. `level` is the standard library's number; `colours` matters on a terminal alone.
     """
     outlet = Outlet(stream.fileno())
     rendering = _rendering(form, redaction, colours=colours)
