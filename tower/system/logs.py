@@ -96,7 +96,7 @@ def configure(
 ) -> Outlet:
     """Send the log of structlog and of the standard library to `stream`; returns the way out.
 
-    `drain` that before the process ends. `level` is the standard library's number; `colours` matters on a terminal alone.
+    `drain` that before the process ends. `level` is the standard library's number; `colours` are for terminals alone.
     """
     outlet = Outlet(stream.fileno())
     rendering = _rendering(form, redaction, colours=colours)
