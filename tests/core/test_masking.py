@@ -8,13 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.core.masking import MASK, SHORTEST, Masker, mask, patterns, unmaskable
+from tower.core.masking import MASK, SHORTEST, SHORTEST_ANCHOR, Masker, mask, patterns, unmaskable
 
 TOKEN = 'sk-ant/api03+Zäh="quote\\back"\n&<end>'
 
-# Few letters, so that occurrences overlap, repeat and nest; none of them stands in the mask.
-letters = st.sampled_from(b"abA1")
-secret = st.lists(letters, min_size=SHORTEST, max_size=14).map(bytes)
+# Few letters, so that occurrences overlap, repeat and nest; none of them stands in the mask. What is searched for is
+# the longest part without a slash, so some secrets have that part in their middle, or share it.
+letters = st.sampled_from(b"abA/")
+secret = st.one_of(
+    st.lists(letters, min_size=SHORTEST, max_size=14).map(bytes),
+    st.builds(
+        lambda before, part, after: bytes([*before, *part, *after]),
+        st.lists(letters, max_size=3),
+        st.lists(st.sampled_from(b"ab"), min_size=SHORTEST_ANCHOR, max_size=SHORTEST_ANCHOR + 1),
+        st.lists(letters, max_size=3),
+    ),
+)
 chunks = st.lists(st.one_of(st.lists(letters, max_size=9).map(bytes), st.sampled_from([b"\n", b"\xff", "ö".encode()])))
 
 

@@ -123,3 +123,10 @@ async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
 
 def is_running(pid: int) -> bool:
     return procfs.start_ticks(pid) is not None and not procfs.is_zombie(pid)
+
+
+def is_stopped(pid: int) -> bool:
+    try:
+        return b"State:\tT" in Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return False

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from stage import Stage, is_running, until
+from stage import Stage, is_running, is_stopped, until
 
 from tower.core.failpoint import KEEPER_NAMES
 from tower.core.launch import KEEPER_PROTOCOL, StartRecord
@@ -293,7 +293,7 @@ async def test_a_stopped_program_is_woken_to_hear_it(stage: Stage) -> None:
     plan = stage.sh("trap 'echo woken; exit 0' TERM; echo ready; kill -STOP $$; sleep 1")
     link = await stage.start(plan)
     await stage.printed(plan.run, b"ready")
-    await until(lambda: b"State:\tT" in Path(f"/proc/{link.agent_pid}/status").read_bytes())
+    await until(lambda: is_stopped(link.agent_pid))
     await link.stop("cancelled", 5)
     assert (await stage.end(link)).code == 0
     assert stage.log(plan.run) == b"ready\nwoken\n"
@@ -377,7 +377,7 @@ async def test_a_keeper_killed_at_any_step_leaves_a_state_that_can_be_told(stage
 async def test_a_keeper_frozen_at_a_step_goes_on(stage: Stage) -> None:
     plan = stage.sh("exit 3", failpoints={"keeper.exit-before": "stop"})
     link = await stage.start(plan)
-    await until(lambda: b"State:\tT" in Path(f"/proc/{link.pid}/status").read_bytes())
+    await until(lambda: is_stopped(link.pid))
     assert read_exit(plan.folder) is None
     os.kill(link.pid, signal.SIGCONT)
     assert (await stage.end(link)).code == 3

@@ -118,13 +118,15 @@ def test_children_without_help_of_the_kernel(child: subprocess.Popen[bytes], mon
     assert child.pid in procfs.children(os.getpid())
 
 
-def test_environment_and_arguments(tmp_path: Path) -> None:
-    argv = [b"sleep", b"60.0"]
-    with subprocess.Popen(argv, env={b"A": b"b c", b"\xff": b"\xfe"}) as process:
-        assert procfs.cmdline(process.pid) == ["sleep", "60.0"]
-        assert procfs.environ(process.pid) == [b"A=b c", b"\xff=\xfe"]
+def test_environment_and_arguments() -> None:
+    """Both are empty for a moment while a program is being executed."""
+    with subprocess.Popen([b"sleep", b"60.0"], env={b"A": b"b c", b"\xff": b"\xfe"}) as process:
+        while not (environ := procfs.environ(process.pid)):
+            assert process.poll() is None
         process.kill()
+        assert environ == [b"A=b c", b"\xff=\xfe"]
     assert procfs.environ(process.pid) == []
+    assert procfs.cmdline(os.getpid()) == sys.orig_argv
 
 
 def test_who_is_at_the_other_end(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from stage import Stage, is_running, until
+from stage import Stage, is_running, is_stopped, until
 
 from tower.system import keeping, procfs
 from tower.system.survivors import end_survivors, survivors
@@ -75,6 +75,7 @@ async def test_everything_of_a_run_whose_keeper_was_killed_is_ended(stage: Stage
     plan = stage.python(ESCAPES)
     link = await stage.start(plan)
     await stage.printed(plan.run, b"ready")
+    await until(lambda: any(map(is_stopped, procfs.descendants(link.pid))))
     bystander = sleeper(env={"LAYOVER_RUN_ID": plan.run + "0"})
     tree = [pid for pid in procfs.descendants(link.pid) if is_running(pid)]
     os.kill(link.pid, signal.SIGKILL)

@@ -18,6 +18,9 @@ MASK: Final = b"[masked]"
 SHORTEST: Final = 8
 """Bytes below which a value is not masked: `true` or `8080` would be struck out of every other line."""
 
+SHORTEST_ANCHOR: Final = 8
+"""Bytes from which on a part of a pattern is worth searching for in place of the whole."""
+
 LONGEST_WORD: Final = 16
 """Letters up to which a value of letters alone is taken for a word (`production`) and not for a secret."""
 
@@ -56,10 +59,11 @@ class Masker:
     which share bytes neither leaves a remainder. Held back is only what may be the beginning of a secret.
     """
 
-    __slots__ = ("_carry", "_covered", "_patterns")
+    __slots__ = ("_anchors", "_carry", "_covered", "_patterns")
 
     def __init__(self, patterns: Sequence[bytes]) -> None:
         self._patterns = tuple(pattern for pattern in patterns if pattern)
+        self._anchors = _anchors(self._patterns)
         self._carry = b""
         self._covered = 0
         """So many bytes at the front of the carry belong to an occurrence whose mask is out already."""
@@ -108,17 +112,39 @@ class Masker:
     def _spans(self, data: bytes) -> list[tuple[int, int]]:
         """Start and end of every stretch to mask, in order; stretches that share bytes are one."""
         spans = [(0, self._covered)] if self._covered else []
-        for pattern in self._patterns:
-            at = data.find(pattern)
+        for anchor, members in self._anchors.items():
+            at = data.find(anchor)
             while at >= 0:
-                _add(spans, at, at + len(pattern))
-                at = data.find(pattern, at + 1)
+                for pattern, offset in members:
+                    if offset <= at and data.startswith(pattern, at - offset):
+                        _add(spans, at - offset, at - offset + len(pattern))
+                at = data.find(anchor, at + 1)
         if len(spans) < 2:
             return spans
         merged: list[tuple[int, int]] = []
         for start, end in sorted(spans):
             _add(merged, start, end)
         return merged
+
+
+def _anchors(patterns: Iterable[bytes]) -> dict[bytes, list[tuple[bytes, int]]]:
+    """What to search for -> the patterns that hold it, each with the place of it.
+
+    The forms of one secret share the parts that no encoding changes: one search serves them all, and output is
+    searched as often as there are secrets.
+    """
+    anchors: dict[bytes, list[tuple[bytes, int]]] = {}
+    for pattern in patterns:
+        anchor = next((known for known in anchors if known in pattern), None) or _longest_plain_part(pattern)
+        anchors.setdefault(anchor, []).append((pattern, pattern.find(anchor)))
+    return anchors
+
+
+def _longest_plain_part(pattern: bytes) -> bytes:
+    """The longest part of letters, digits and `-_.` if that is long enough, else all of it."""
+    plain = bytes(byte if (chr(byte).isalnum() and byte < 128) or byte in b"-_." else 32 for byte in pattern)
+    longest = max(plain.split(b" "), key=len)
+    return longest if len(longest) >= SHORTEST_ANCHOR else pattern
 
 
 def _add(spans: list[tuple[int, int]], start: int, end: int) -> None:

@@ -23,6 +23,10 @@ GIVE_UP_AFTER: Final = 10.0
 """Seconds of killing after which what still lives is reported."""
 
 KILL_AGAIN: Final = 0.02
+"""Seconds between two looks."""
+
+CLEAN_LOOKS: Final = 2
+"""Looks in a row that must find nothing: a process that executes a program just then shows no environment."""
 
 
 def survivors(run: str, session: tuple[int, int] | None = None) -> dict[int, int]:
@@ -57,9 +61,11 @@ async def end_survivors(run: str, session: tuple[int, int] | None = None) -> tup
     Only for a run whose keeper is confirmed gone.
     """
     deadline = anyio.current_time() + GIVE_UP_AFTER
-    while found := await anyio.to_thread.run_sync(survivors, run, session):
-        if anyio.current_time() > deadline:
-            break
+    found: dict[int, int] = {}
+    clean_looks = 0
+    while clean_looks < CLEAN_LOOKS and anyio.current_time() < deadline:
+        found = await anyio.to_thread.run_sync(survivors, run, session)
+        clean_looks = 0 if found else clean_looks + 1
         for pid, ticks in found.items():
             _kill(pid, ticks)
         await anyio.sleep(KILL_AGAIN)

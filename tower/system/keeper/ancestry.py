@@ -28,6 +28,9 @@ def run_above(pid: int, socket_dir: str | int) -> str | None:
     place = place_of(socket_dir)
     for at in (pid, *above):
         argv = procfs.cmdline(at)
+        if argv is None and procfs.is_of_another_user(at):
+            # Hidden by `hidepid`. A keeper is never of another user than what runs below it.
+            continue
         if argv is None:
             raise AncestryError(f"the command line of process {at} cannot be read")
         if NAME in argv[:-3]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tower.system.keeper.logs import Log
 
-CHUNK: Final = 1 << 16
+CHUNK: Final = 1 << 18
 """Bytes read at once."""
 
 PIPE_BYTES: Final = 1 << 18
