@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -48,6 +49,9 @@ from tower.system.watch import changes
 from tower.web.access import Access
 from tower.web.app import create_app
 from tower.web.server import serve as serve_web
+
+GUARD_SEC: Final = 5.0
+"""How often it is looked whether the state folder is still there."""
 
 
 class ConfigurationError(TowerError):
@@ -217,13 +221,29 @@ class _Daemon:
             group.start_soon(keep_seen, tower)
             group.start_soon(places.sweep, tower)
             group.start_soon(self._follow_configuration, tower)
+            group.start_soon(self._guard_state)
             manager.ready(_truth(tower))
             log.info("tower.ready", version=__version__, socket=tower.factory.settings.socket)
             await self._until_told(tower, manager)
             group.cancel_scope.cancel()
 
+    async def _guard_state(self) -> None:
+        """End when the state folder is not the locked one any more: another tower could serve what lies there now."""
+        while True:
+            await anyio.sleep(GUARD_SEC)
+            if not self.lock.covers(self.state.root):
+                raise TowerError(
+                    "state-gone",
+                    f"cannot go on: the state folder {self.state.root} was moved or removed",
+                    "move it back before the next start; its runs go on with their keepers",
+                )
+
     async def _follow_configuration(self, tower: Tower) -> None:
-        async for _ in changes(lambda: self.configuration.watched):
+        def report(words: str | None) -> None:
+            tower.watch_problem = words
+            log.warning("config.watch", words=words or "watching again")
+
+        async for _ in changes(lambda: self.configuration.watched, report=report):
             try:
                 await self.configuration.look(tower)
             except BusyError as error:

@@ -110,7 +110,7 @@ def test_a_recovered_flight_has_the_answer_of_its_last_run(tower: FakeTower, cli
         STORY: reply(itinerary("finished", [landed()], runs)),
         f"GET /runs/{second}/answer": raw(200, b"second", "text/plain"),
     }
-    assert cli("send", "writer", "x", "--wait").out == "second"
+    assert cli("send", "writer", "x", "--wait").out == "second\n"
 
 
 def test_a_failure_prints_no_answer_and_is_1(tower: FakeTower, cli: Cli) -> None:

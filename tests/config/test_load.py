@@ -224,7 +224,7 @@ def test_the_digest_knows_where_one_text_ends(loads: Loads) -> None:
 def test_a_whole_factory(loads: Loads, tmp_path: Path) -> None:
     (tmp_path / "workspace" / ".git").mkdir()
     (tmp_path / "workspace" / "sub").mkdir()
-    (tmp_path / "agent.yaml").write_text("")
+    (tmp_path / "agent.toml").write_text('[[call]]\nsteps = [{ say = "done" }]\n')
     loaded = loads(
         """
         [defaults]
@@ -253,7 +253,7 @@ def test_a_whole_factory(loads: Loads, tmp_path: Path) -> None:
         [agents.reviewer]
         description = "reads"
         purpose = "after a change"
-        runner = "fake:agent.yaml"
+        runner = "fake:agent.toml"
         prompt = "Review."
         access = "read-only"
         snapshot = "head"
@@ -285,10 +285,10 @@ def test_a_whole_factory(loads: Loads, tmp_path: Path) -> None:
     assert (reviewer.access, reviewer.recovery, reviewer.enabled) == (Access.READ_ONLY, RecoveryPolicy.MANUAL, False)
     assert (reviewer.snapshot, reviewer.snapshot_include) == ("head", ("build/*.json",))
     assert reviewer.purpose == "after a change"
-    mine, fake = factory.runners["mine"], factory.runners["fake:agent.yaml"]
+    mine, fake = factory.runners["mine"], factory.runners["fake:agent.toml"]
     assert (mine.kind, mine.args, mine.output, mine.stop_signal) == ("command", ("--quiet",), "report", "INT")
     assert (mine.max_concurrent, mine.estimate_base, mine.estimate_per_byte) == (2, 10.0, 0.5)
-    assert (fake.kind, fake.detail) == ("fake", str(tmp_path / "agent.yaml"))
+    assert (fake.kind, fake.detail) == ("fake", str(tmp_path / "agent.toml"))
     assert factory.routes == {Route(sender="coder", receiver="reviewer"), Route(sender="coder", receiver="coder")}
     assert (factory.settings.max_hops, factory.settings.shared_writers) == (3, True)
 

@@ -31,6 +31,7 @@ def operations(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_every_path_is_described(schema: dict[str, Any]) -> None:
     assert set(operations(schema)) == {
         "GET /health",
+        "POST /recover-halted",
         "GET /status",
         "GET /find/{identity}",
         "POST /flights",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tower.config.runners import script_problem
 from tower.core.errors import InvalidError
 from tower.core.factory import Factory, Runner
 from tower.core.runner_spec import parse_spec
@@ -19,8 +20,9 @@ def rehearsal_runner(spec: str, folder: Path) -> Runner:
     if runner.kind != "fake":
         return runner
     file = (folder / runner.detail).absolute()
-    if not file.is_file():
-        raise InvalidError("runner-unknown", f"cannot rehearse with {spec!r}: {file} is no file", "name the script")
+    problem = script_problem(file)
+    if problem:
+        raise InvalidError("runner-unknown", f"cannot rehearse with {spec!r}: it {problem[0]}", problem[1])
     return replace(runner, detail=str(file))
 
 

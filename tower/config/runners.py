@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from tower.config.files import exists
+from tower.config.files import Unreadable, exists, read_text
 from tower.config.known import nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.schema import RunnerTable
 from tower.config.tables import Checked, Tables
+from tower.core import fake_script
 from tower.core.errors import InvalidError
 from tower.core.factory import Runner
 from tower.core.placeholders import ARGS, IN_COMMANDS, unknown_names
 from tower.core.runner_spec import parse_spec
+
+MAX_SCRIPT_BYTES: Final = 1 << 20
+"""A script is some lines a call."""
 
 
 class Runners:
@@ -67,10 +72,24 @@ class Runners:
         if runner.kind != "fake":
             return runner
         script = self._folder / runner.detail
-        if not exists(script):
-            self._findings.error(path, f"names {runner.detail}, which was not found; tried {script}", "make the file")
+        problem = script_problem(script)
+        if problem:
+            self._findings.error(path, *problem)
             return None
         return Runner(name=runner.name, kind=runner.kind, detail=str(script))
+
+
+def script_problem(script: Path) -> tuple[str, str] | None:
+    """What is wrong with the script of a `fake:` runner, and what to do about it; None when it can be followed."""
+    if not exists(script):
+        return f"names {script.name}, which was not found; tried {script}", "make the file"
+    text = read_text(script, MAX_SCRIPT_BYTES)
+    if isinstance(text, Unreadable):
+        return f"names {script}, which {text.sentence}", text.hint
+    problems = fake_script.check(text)
+    if problems:
+        return f"names {script}, which cannot be followed: {'; '.join(problems)}", "mend the script"
+    return None
 
 
 def check_placeholders(words: Sequence[str], path: KeyPath, findings: Findings, *, args_allowed: bool = False) -> None:

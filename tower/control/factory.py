@@ -64,7 +64,7 @@ class FactoryVerbs:
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": list(tower.warnings),
+            "warnings": [*tower.warnings, *filter(None, [tower.watch_problem])],
             "agents": [views.agent(agent) for agent in factory.agents.values()],
         }
 

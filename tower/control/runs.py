@@ -81,6 +81,11 @@ class RunVerbs:
         flight = await recover.by_a_person(self.tower, run, person=caller.name, note=note, force=force)
         return views.flight(flight)
 
+    async def recover_halted(self, caller: Caller) -> views.View:
+        """Start again everything that ground stops ended."""
+        require_person(caller, "recover what was halted")
+        return {"recovered": await recover.all_halted(self.tower, person=caller.name)}
+
     async def log(self, caller: Caller, text: str, *, stream: str, offset: int, limit: int, wait: float) -> LogPage:
         """A page of what a run printed, from a logical offset (negative: from the end).
 

@@ -94,6 +94,8 @@ class Tower:
     """Of the last edit, if it was bad; the generation before it is still live."""
     needs_restart: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    watch_problem: str | None = None
+    """Why edits are seen late (no watch could be had), while that is so."""
     ground_stop: GroundStop | None = None
     draining: bool = False
     stopping: bool = False

@@ -18,7 +18,7 @@ from typing import Any, Final, TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from tower.core.masking import MASK, mask, patterns
+from tower.core.masking import MASK, Masker, patterns
 from tower.system.outlet import Outlet
 
 STRUCK: Final = MASK.decode()
@@ -51,7 +51,10 @@ class Redaction:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._patterns: tuple[bytes, ...] = ()
+        self._forms: dict[str, tuple[bytes, ...]] = {}
+        """Value -> all its forms; worked out once, since every run of a burst adds the same few and one of its own."""
+        self._masker: Masker | None = None
+        """Of the present forms; made when it is next needed."""
         self._guard = threading.Lock()
 
     def add(self, values: Iterable[str]) -> None:
@@ -64,14 +67,23 @@ class Redaction:
 
     def apply(self, text: str) -> str:
         """`text` without any living secret, however it is escaped."""
-        return mask(text, self._patterns) if self._patterns else text
+        if not self._forms:
+            return text
+        with self._guard:
+            if self._masker is None:
+                self._masker = Masker(tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms)))
+            data = text.encode("utf-8", "surrogatepass")
+            return (self._masker.feed(data) + self._masker.flush()).decode("utf-8", "surrogatepass")
 
     def _change(self, values: Iterable[str], by: int) -> None:
         with self._guard:
             for value in values:
                 self._counts[value] += by
             self._counts = +self._counts
-            self._patterns = patterns(form for value in self._counts for form in _spoken(value))
+            forms = {value: self._forms.get(value) or patterns(_spoken(value)) for value in self._counts}
+            if forms.keys() != self._forms.keys():
+                self._forms = forms
+                self._masker = None
 
 
 def _spoken(value: str) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def ancestors(pid: int) -> list[int] | None:
             line.append(above)
             at = above
             above = parent(at)
-            if above is None and _is_of_another_user(at):
+            if above is None and is_of_another_user(at):
                 return line
         if above is not None:
             return line
@@ -135,7 +135,8 @@ def _stat(pid: int) -> list[bytes] | None:
     return data.rpartition(b")")[2].split() if data else None
 
 
-def _is_of_another_user(pid: int) -> bool:
+def is_of_another_user(pid: int) -> bool:
+    """Whether the process exists and belongs to somebody whom this user may not signal."""
     try:
         os.kill(pid, 0)
     except PermissionError:

@@ -18,7 +18,7 @@ ANSWER_SEC: Final = 3.0
 
 
 def unit_of(cgroup: str) -> tuple[str, bool] | None:
-    """The unit that a line of `/proc/self/cgroup` (`0::/system.slice/tower.service`) names, and whether a user's manager runs it."""
+    """The unit that `/proc/self/cgroup` names (`0::/system.slice/tower.service`); whether a user's manager runs it."""
     path = next((line[3:] for line in cgroup.splitlines() if line.startswith("0::")), "")
     parts = [part for part in path.split("/") if part.endswith(".service")]
     # Below a user's manager its own unit stands first (`user@1000.service/app.slice/tower.service`).

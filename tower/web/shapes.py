@@ -215,6 +215,10 @@ class Status(_Shape):
     agents: list[Agent]
 
 
+class Recovered(_Shape):
+    recovered: int
+
+
 class Reloaded(_Shape):
     changed: bool
     generation: int

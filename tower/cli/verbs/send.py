@@ -48,7 +48,7 @@ def command(
         text = None if answer is None else answer.decode(errors="replace")
         screen.document({"itinerary": story, "flight": accepted["flight"]["id"], "answer": text})
     elif answer is not None:
-        screen.whole(answer)
+        screen.raw(answer if answer.endswith(b"\n") else answer + b"\n")
     waiting.say(verdict)
     return verdict.code
 

@@ -37,6 +37,12 @@ async def release(door: Door, caller: Asking) -> Json:
     return Json(await door.factory.ground_stop_off(caller))
 
 
+@router.post("/recover-halted", response_model=shapes.Recovered)
+async def recover_halted(door: Door, caller: Asking) -> Json:
+    """Start again what ground stops ended, on a person's word."""
+    return Json(await door.runs.recover_halted(caller))
+
+
 @router.post("/drain", response_model=shapes.Status)
 async def drain(door: Door, caller: Asking) -> Json:
     """Start nothing more; what runs may end."""
