@@ -202,8 +202,7 @@ async def test_running_out_of_descriptors_is_survived(stage: Stage) -> None:
     plan = stage.plan("sleep", "60")
     link = await stage.start(plan)
     _, hard = resource.prlimit(link.pid, resource.RLIMIT_NOFILE)
-    used = {int(name) for name in os.listdir(f"/proc/{link.pid}/fd")}
-    resource.prlimit(link.pid, resource.RLIMIT_NOFILE, (min(set(range(100)) - used), hard))
+    resource.prlimit(link.pid, resource.RLIMIT_NOFILE, (6, hard))  # as many as it polls; it has more open
     before = _cpu_ticks(link.pid)
     with raw(plan) as connection:
         connection.settimeout(0.6)

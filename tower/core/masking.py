@@ -93,9 +93,9 @@ class Masker:
     def _release(self, data: bytes, until: int) -> bytes:
         """Mask `data[:until]` and keep the rest."""
         spans = self._spans(data)
-        if not spans and until == len(data):
-            self._carry = b""
-            return data
+        if not spans:
+            self._carry = data[until:]
+            return data[:until]
         pieces: list[bytes] = []
         at = self._covered
         for start, end in spans:
