@@ -1,12 +1,12 @@
 """All checks in one command, the same for people and CI: `python tests/check.py [NAME ...]`.
 
-Format, lint, types, floors, dead dependencies, the unit file, and the tests with their coverage. Names choose some
-of them; arguments after `--` go to pytest. Prints one line a check, what failed in full, and exits 1 if any did.
+Format, lint, types, floors, dead dependencies, and the tests, which look at the unit file and the image as well. Names
+choose some of them; arguments after `--` go to pytest. Prints one line a check, what failed in full, and exits 1 if any
+did.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
@@ -21,11 +21,10 @@ BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One command; `needs` is a program without which it is skipped, saying so."""
+    """One command."""
 
     name: str
     command: Sequence[str]
-    needs: str | None = None
 
 
 def checks(pytest_arguments: Sequence[str]) -> list[Check]:
@@ -37,15 +36,12 @@ def checks(pytest_arguments: Sequence[str]) -> list[Check]:
         Check("types", [tool("mypy")]),
         Check("floors", [tool("lint-imports"), "--no-cache"]),
         Check("dependencies", [tool("deptry"), "."]),
-        Check("unit", ["systemd-analyze", "verify", "--man=no", "systemd/tower.service"], needs="systemd-analyze"),
         Check("tests", [sys.executable, "-m", "pytest", *pytest_arguments]),
     ]
 
 
-def run(check: Check) -> tuple[Check, int | None, str, float]:
-    """Exit code (None: skipped), output and seconds."""
-    if check.needs and shutil.which(check.needs) is None:
-        return check, None, f"{check.needs} is not installed", 0.0
+def run(check: Check) -> tuple[Check, int, str, float]:
+    """Exit code, output and seconds."""
     began = time.monotonic()
     if check.name == "tests":
         # Shown as it goes: it is the long one, and its last line is what people look for.
@@ -70,8 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     with ThreadPoolExecutor(2) as pool:
         quick = pool.map(run, [check for check in chosen if check.name != "tests"])
         for check, code, output, seconds in quick:
-            word = "skipped" if code is None else "ok" if code == 0 else "FAILED"
-            print(f"{check.name}: {word} ({seconds:.1f} s)" + (f": {output}" if code is None else ""), flush=True)
+            print(f"{check.name}: {'FAILED' if code else 'ok'} ({seconds:.1f} s)", flush=True)
             if code:
                 failed.append(check.name)
                 print(output, flush=True)

@@ -54,6 +54,10 @@ GUARD_SEC: Final = 5.0
 """How often it is looked whether the state folder is still there."""
 
 
+EXTEND_SEC: Final = 10.0
+"""How often the service manager is asked for more time while a start takes long."""
+
+
 class ConfigurationError(TowerError):
     """The configuration has errors; `problems` lists them all, with the warnings."""
 
@@ -150,15 +154,28 @@ class _Daemon:
         try:
             async with anyio.create_task_group() as group:
                 tower = await self._tower(store, group)
-                manager.status("settling what an earlier tower left")
-                await ground_stop.look(tower)
-                await recover.settle_open(tower)
-                await holds.release(tower, *holds.BY_CONFIGURATION)
+                await self._settle_what_was_left(tower, manager)
                 async with self._open_door(tower):
                     await self._work(tower, manager)
                 group.cancel_scope.cancel()
         finally:
             store.close()
+
+    async def _settle_what_was_left(self, tower: Tower, manager: ServiceManager) -> None:
+        """Nothing is dispatched before this is done; the service manager is asked for as much time as it takes."""
+
+        async def ask_for_time() -> None:
+            while True:
+                manager.extend_timeout(2 * EXTEND_SEC)
+                await anyio.sleep(EXTEND_SEC)
+
+        manager.status("settling what an earlier tower left")
+        await ground_stop.look(tower)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_for_time)
+            await recover.settle_open(tower)
+            group.cancel_scope.cancel()
+        await holds.release(tower, *holds.BY_CONFIGURATION)
 
     async def _tower(self, store: Store, group: TaskGroup) -> Tower:
         now = time.time()
