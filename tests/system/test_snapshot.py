@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -16,7 +18,7 @@ from trees import User, add_special, contents, everything, make_hostile, nasty, 
 
 from tower.core.errors import BusyError, ConflictError, InvalidError, TowerError
 from tower.core.launch import Workspace
-from tower.system import capture, git
+from tower.system import capture, git, layout
 from tower.system.workspace import remove_workspace, take_snapshot
 
 IGNORED = {b".env", b"build/link", b"build/out.o", b"nested/repo/x.tmp", b"noise.log"}
@@ -539,3 +541,59 @@ def test_a_repository_that_belongs_to_somebody_else(tmp_path: Path, user: User, 
     )
     there = Path(snap(live).path)
     assert user.status(there) == ["", " M a.txt"]
+
+
+def forged_index(names: dict[str, str]) -> bytes:
+    """An index as no git writes it: path -> object id, all of them ordinary files."""
+    body = b"DIRC" + struct.pack(">LL", 2, len(names))
+    for name, object_id in sorted(names.items()):
+        entry = struct.pack(">10L", 0, 0, 0, 0, 0, 0, 0o100644, 0, 0, 0) + bytes.fromhex(object_id)
+        entry += struct.pack(">H", len(name)) + name.encode()
+        body += entry + b"\0" * (8 - len(entry) % 8)
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+@pytest.mark.parametrize(
+    "name", ["../../escaped.txt", "/escaped.txt", "sub/../../../escaped.txt", ".git/hooks/x", "a//b"]
+)
+def test_an_index_forged_to_write_elsewhere_is_refused(tmp_path: Path, user: User, snap: Snap, name: str) -> None:
+    live = user.repository(tmp_path / "live")
+    blob = user.git(live, "rev-parse", "HEAD:a.txt")
+    (live / ".git/index").write_bytes(forged_index({"a.txt": blob, name: blob}))
+    assert "a.txt" in user.git(live, "ls-files"), "git does not read what was forged"
+    with pytest.raises(InvalidError, match="which no git does"):
+        snap(live)
+    assert not list(tmp_path.rglob("escaped.txt"))
+    assert not (tmp_path / "s1").exists()
+
+
+def test_repositories_within_repositories_within_repositories(tmp_path: Path, user: User, snap: Snap) -> None:
+    live = user.repository(tmp_path / "live", {"a.txt": "top\n"})
+    deeper = live
+    for _ in range(12):
+        deeper /= "n"
+        user.repository(deeper, {"a.txt": "deep\n"})
+    taken = snap(live)
+    assert contents(Path(taken.path)) == contents(live)
+
+
+def test_a_submodule_replaced_by_a_link_is_not_followed(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = user.repository(tmp_path / "live")
+    user.repository(live / "way/nested", {"n.txt": "n\n"})
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    lay_out = layout.Layout._work
+
+    def swap(self: layout.Layout, *args: object) -> object:
+        """Whoever can write there while a snapshot is laid out could do this."""
+        done = lay_out(self, *args)
+        if len(args) == 2:
+            (tmp_path / "s1/tree/way").symlink_to(outside)
+        return done
+
+    monkeypatch.setattr(layout.Layout, "_work", swap)
+    with pytest.raises(BusyError, match="replaced by a link"):
+        snap(live)
+    assert list(outside.iterdir()) == []

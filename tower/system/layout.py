@@ -6,6 +6,7 @@ staged, unstaged, in conflict, untracked. The folder around it is `snapshot`'s.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tower.core.errors import InvalidError, TowerError
+from tower.core.errors import BusyError, InvalidError, TowerError
 from tower.system.capture import Capture, capture
 from tower.system.git import PATIENT, shown
 from tower.system.gitdir import GitDir, copy_info, copy_sparse_patterns, looking_at, make_git_dir
@@ -38,6 +39,14 @@ class LaidOut:
     """Git tree id of the content, without that of nested repositories."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Nested:
+    """A repository inside the one that is laid out: its name from the top, and the commit when HEAD names one."""
+
+    name: bytes
+    commit: str | None = None
+
+
 class Layout:
     """A folder in which one repository is being laid out, with all that are nested in it."""
 
@@ -52,8 +61,25 @@ class Layout:
         self._looks.mkdir()
         self._objects.mkdir()
 
-    def fill(self, repository: Repository, tree: Path, name: bytes = b"") -> LaidOut:
-        """Fill the new folder `tree` with what the work tree holds. `name` is how notes call it."""
+    def fill(self, repository: Repository, tree: Path, *, head_only: bool = False) -> LaidOut:
+        """Fill the new folder `tree` with what the work tree holds, or its HEAD, nested repositories included.
+
+        Raises what `capture` raises, and `OSError`.
+        """
+        laid_out, inside = self._head(repository, tree) if head_only else self._work(repository, tree)
+        while inside:  # no recursion: an agent may have nested a thousand
+            nested = inside.pop()
+            live = Path(repository.top, os.fsdecode(nested.name))
+            lay_out = self._nested if nested.commit is None else self._submodule
+            inside += lay_out(live, _folder_in(tree, nested.name), nested)
+        return laid_out
+
+    def done(self) -> None:
+        """Remove what was needed only for making it. Raises `OSError`."""
+        shutil.rmtree(self._looks)
+
+    def _work(self, repository: Repository, tree: Path, name: bytes = b"") -> tuple[LaidOut, list[_Nested]]:
+        """Lay out what one work tree holds; returns with it the repositories in it."""
         own = self._look_at(repository, read_head(repository))
         found = capture(repository, own, include=self._include, exclude=self._exclude)
         if found.head.commit is not None:
@@ -63,32 +89,51 @@ class Layout:
         view = _make_repository(repository, own, tree, found.head, sparse=is_sparse(found.listing))
         _hide_conversions(view, found.clean)
         self.notes += (f"{shown(name)}: {note}" if name else note for note in found.notes)
-        for inner in found.inner:
-            deeper = self._nested(Path(repository.top, os.fsdecode(inner)), _joined(name, inner))
-            self.fill(deeper, tree / os.fsdecode(inner), _joined(name, inner))
-        return LaidOut(head=found.head, tree=found.tree)
+        return LaidOut(head=found.head, tree=found.tree), [_Nested(_joined(name, inner)) for inner in found.inner]
 
-    def fill_with_head(self, repository: Repository, tree: Path, name: bytes = b"", *, commit: str = "") -> LaidOut:
-        """Fill it with HEAD (or `commit`) as a fresh check-out would be, filters apart."""
-        head = Head(commit=commit) if commit else read_head(repository)
+    def _head(
+        self, repository: Repository, tree: Path, name: bytes = b"", commit: str | None = None
+    ) -> tuple[LaidOut, list[_Nested]]:
+        """Lay out HEAD (or `commit`) as a fresh check-out would be, filters apart; returns with it the submodules."""
+        head = read_head(repository) if commit is None else Head(commit=commit)
         own = self._look_at(repository, head)
         if head.commit is not None:
             named = _tree_of(repository, own, head.commit)
             own.read("read-tree", named)
         else:
             named = own.write("write-tree").strip().decode()
-        listing = list_index(own)
+        links = {inner: entries[0] for inner, entries in list_index(own).items() if entries[0].mode == GITLINK}
         own = _check_out(own, tree)
         _make_repository(repository, own, tree, head, sparse=False)
-        for inner, entries in listing.items():
-            if entries[0].mode == GITLINK:
-                live = Path(repository.top, os.fsdecode(inner))
-                self._fill_submodule(live, tree / os.fsdecode(inner), _joined(name, inner), entries[0].object_id)
-        return LaidOut(head=head, tree=named)
+        inside = [_Nested(_joined(name, inner), link.object_id.decode()) for inner, link in links.items()]
+        return LaidOut(head=head, tree=named), inside
 
-    def done(self) -> None:
-        """Remove what was needed only for making it. Raises `OSError`."""
-        shutil.rmtree(self._looks)
+    def _nested(self, live: Path, place: Path, nested: _Nested) -> list[_Nested]:
+        """Lay out a repository inside another; its files alone, when it cannot be read."""
+        try:
+            found = repository_at(live)
+            if found is not None:
+                check_index(found, read_head(found))
+                return self._work(found, place, nested.name)[1]
+            why = "it is incomplete"
+        except TowerError as error:
+            if error.code not in ("git-failed", "repository"):
+                raise
+            why = str(error)
+        self.notes.append(f"{shown(nested.name)} has its files here, but not its history: {why}")
+        return self._work(Repository(top=str(live), git_dir=None, common_dir=None), place, nested.name)[1]
+
+    def _submodule(self, live: Path, place: Path, nested: _Nested) -> list[_Nested]:
+        """Lay out the commit of a submodule that HEAD names, when the live tree has it."""
+        try:
+            found = repository_at(live)
+            if found is not None:
+                return self._head(found, place, nested.name, nested.commit)[1]
+            why = "it is not checked out"
+        except InvalidError as error:
+            why = str(error)
+        self.notes.append(f"{shown(nested.name)}, a submodule, is empty here: {why}")
+        return []
 
     def _look_at(self, repository: Repository, head: Head) -> GitDir:
         self._count += 1
@@ -98,30 +143,6 @@ class Layout:
         path = str(self._looks / str(self._count))
         form = object_format(repository, head)
         return looking_at(repository, path, head=head, object_format=form, objects=str(objects))
-
-    def _nested(self, top: Path, name: bytes) -> Repository:
-        """The repository in a folder of the live tree; one without history when its own cannot be read."""
-        try:
-            found = repository_at(top)
-            if found is not None:
-                check_index(found, read_head(found))
-                return found
-            why = "it is incomplete"
-        except (TowerError, OSError) as error:
-            why = str(error)
-        self.notes.append(f"{shown(name)} has its files here, but not its history: {why}")
-        return Repository(top=str(top), git_dir=None, common_dir=None)
-
-    def _fill_submodule(self, live: Path, tree: Path, name: bytes, commit: bytes) -> None:
-        try:
-            found = repository_at(live)
-            if found is not None:
-                self.fill_with_head(found, tree, name, commit=commit.decode())
-                return
-            why = "it is not checked out"
-        except InvalidError as error:
-            why = str(error)
-        self.notes.append(f"{shown(name)}, a submodule, is empty here: {why}")
 
 
 def _tree_of(repository: Repository, own: GitDir, commit: str) -> str:
@@ -140,10 +161,26 @@ def _tree_of(repository: Repository, own: GitDir, commit: str) -> str:
 
 def _check_out(own: GitDir, tree: Path) -> GitDir:
     """Write the files of the own index into the new folder `tree`, and look at that folder from now on."""
-    tree.mkdir(parents=True, exist_ok=True)
+    tree.mkdir(exist_ok=True)
     there = dataclasses.replace(own, work_tree=str(tree))
     there.read("checkout-index", "--all", "--index", timeout=PATIENT)
     return there
+
+
+def _folder_in(tree: Path, name: bytes) -> Path:
+    """Make the way to a folder of the new tree. Raises `BusyError` when a link is in the way: it would lead out."""
+    place = tree
+    for part in os.fsdecode(name).split("/"):
+        place /= part
+        with contextlib.suppress(FileExistsError):
+            place.mkdir()
+        if place.is_symlink():
+            raise BusyError(
+                "tree-moving",
+                f"cannot take a snapshot: the repository {shown(name)} was replaced by a link meanwhile",
+                "try again",
+            )
+    return place
 
 
 def _stage(own: GitDir, found: Capture) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tower.core.errors import InvalidError
+from tower.system.git import shown
 from tower.system.gitdir import GitDir
 
 GITLINK: Final = b"160000"
@@ -29,11 +32,24 @@ Listing = Mapping[bytes, tuple[Entry, ...]]
 """Path -> its entries."""
 
 
+_LEADS_ASTRAY: Final = re.compile(rb"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
+"""Names of which git makes no index, but checks out those that it finds in one: above the tree, or into `.git`."""
+
+
 def list_index(own: GitDir) -> Listing:
-    """Read the whole index of `own`. Raises what `git` raises."""
+    """Read the whole index of `own`.
+
+    Raises what `git` raises, and `InvalidError` for an index that somebody forged to have files written elsewhere.
+    """
     listing: dict[bytes, tuple[Entry, ...]] = {}
     for record in own.read("ls-files", "-z", "--stage", "-v").split(b"\0")[:-1]:
         head, _, name = record.partition(b"\t")
+        if _LEADS_ASTRAY.search(name):
+            raise InvalidError(
+                "repository",
+                f"cannot take a snapshot of {shown(own.work_tree)}: its index names {shown(name)!r}, which no git does",
+                "remove the file `index` in its git directory, then run `git reset`",
+            )
         tag, mode, object_id, stage = head.split(b" ")
         entry = Entry(mode, object_id, int(stage), tag in b"Ss", tag.islower())
         listing[name] = (*listing.get(name, ()), entry)

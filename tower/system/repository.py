@@ -91,27 +91,11 @@ def find_repository(path: str) -> Repository:
 
 
 def repository_at(folder: Path) -> Repository | None:
-    """The repository whose work tree is exactly `folder`, or None.
-
-    Raises `InvalidError` when it is one that cannot be read, and `OSError` when the disk says no.
-    """
-    dot_git = folder / ".git"
-    if dot_git.is_dir():
-        git_dir = _real(dot_git)
-        if not _is_git_dir(git_dir):
-            return None
-    elif (text := _read(dot_git, _SMALL)) is not None:
-        git_dir = _named_by(text, folder)
-    else:
-        return None
-    common = _common_dir(git_dir)
-    if (common / "reftable").is_dir():
-        raise _unfit(
-            str(folder),
-            "it keeps its refs in reftable format, which the tower cannot read yet",
-            "convert it with `git refs migrate --ref-format=files`",
-        )
-    return Repository(top=str(folder), git_dir=str(git_dir), common_dir=str(common))
+    """The repository whose work tree is exactly `folder`, or None. Raises `InvalidError` when it cannot be read."""
+    try:
+        return _repository_at(folder)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
 
 
 def check_repository(path: str) -> str | None:
@@ -202,6 +186,26 @@ def read_file(path: Path, limit: int) -> tuple[bytes, os.stat_result] | None:
         if error.errno in _NOT_THERE:
             return None
         raise _unreadable(path, error) from error
+
+
+def _repository_at(folder: Path) -> Repository | None:
+    dot_git = folder / ".git"
+    if dot_git.is_dir():
+        git_dir = _real(dot_git)
+        if not _is_git_dir(git_dir):
+            return None
+    elif (text := _read(dot_git, _SMALL)) is not None:
+        git_dir = _named_by(text, folder)
+    else:
+        return None
+    common = _common_dir(git_dir)
+    if (common / "reftable").is_dir():
+        raise _unfit(
+            str(folder),
+            "it keeps its refs in reftable format, which the tower cannot read yet",
+            "convert it with `git refs migrate --ref-format=files`",
+        )
+    return Repository(top=str(folder), git_dir=str(git_dir), common_dir=str(common))
 
 
 def _slashed(names: tuple[str, ...]) -> Iterator[str]:

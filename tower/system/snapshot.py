@@ -64,8 +64,7 @@ def take_snapshot(
 
 def _take(layout: Layout, repository: Repository, live: Path, place: Path, *, head_only: bool) -> Workspace:
     tree = place / "tree"
-    fill = layout.fill_with_head if head_only else layout.fill
-    laid_out = fill(repository, tree)
+    laid_out = layout.fill(repository, tree, head_only=head_only)
     layout.done()
     below = live.relative_to(repository.top)
     if not (tree / below).is_dir():

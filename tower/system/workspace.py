@@ -112,8 +112,9 @@ def _delete(place: Path) -> str:
 
 
 def _run(*command: str) -> str:
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_DELETING, env={"LC_ALL": "C"}, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=_DELETING, env=environment, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     lines = done.stderr.splitlines() or [b"it failed without a word"]
