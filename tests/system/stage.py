@@ -14,8 +14,10 @@ import anyio
 
 from tower.core.launch import ExitRecord, KeeperPlan, Limits
 from tower.system import procfs
-from tower.system.keeping import KeeperLink, Word, read_exit, start_keeper
+from tower.system.keeperlink import KeeperLink, Word
+from tower.system.keeping import start_keeper
 from tower.system.runlog import LARGEST_PAGE, read_log
+from tower.system.runrecords import read_exit
 from tower.system.survivors import survivors
 
 LIMITS = Limits(timeout=20, stall=None, first_output=None, grace=5, linger=0.3, orphan=0)

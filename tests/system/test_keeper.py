@@ -17,16 +17,10 @@ from tower.core.failpoint import KEEPER_NAMES
 from tower.core.launch import KEEPER_PROTOCOL, StartRecord
 from tower.system import procfs
 from tower.system.keeper import protocol
-from tower.system.keeping import (
-    Ending,
-    Exited,
-    Gone,
-    KeeperLostError,
-    StartFailedError,
-    end_survivors,
-    read_exit,
-    read_start,
-)
+from tower.system.keeperlink import Ending, Exited, Gone
+from tower.system.keeping import KeeperLostError, StartFailedError
+from tower.system.runrecords import read_exit, read_start
+from tower.system.survivors import end_survivors
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,8 @@ from tower.core.launch import KeeperPlan
 from tower.system import keeping
 from tower.system.keeper.ancestry import AncestryError, place_of, run_above
 from tower.system.keeper.protocol import command
-from tower.system.keeping import Exited, Gone, KeeperLink, connect_keeper
+from tower.system.keeperlink import Exited, Gone, KeeperLink
+from tower.system.keeping import connect_keeper
 from tower.system.procfs import peer_credentials
 
 pytestmark = pytest.mark.anyio

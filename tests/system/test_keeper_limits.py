@@ -13,7 +13,8 @@ from stage import Stage, until
 
 from tower.system.keeper.clock import GAP, NEVER, TICK, Clock, LimitWatch
 from tower.system.keeper.ending import GIVE_UP_AFTER, GROUP_AFTER, Ending
-from tower.system.keeping import KeeperLink, connect_keeper
+from tower.system.keeperlink import KeeperLink
+from tower.system.keeping import connect_keeper
 
 if TYPE_CHECKING:
     from tower.system.keeper.protocol import LimitSeconds

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from stage import Stage, until
 
 from tower.system.keeper.logs import LogShelf
-from tower.system.keeping import Grew, read_exit
+from tower.system.keeperlink import Grew
 from tower.system.runlog import read_log
+from tower.system.runrecords import read_exit
 
 pytestmark = pytest.mark.anyio
 

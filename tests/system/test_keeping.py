@@ -19,18 +19,9 @@ from stage import Stage, is_running, until
 from tower.core.errors import ConflictError
 from tower.core.launch import KeeperPlan
 from tower.system import keeping, procfs
-from tower.system.keeping import (
-    Gone,
-    KeeperLink,
-    KeeperLostError,
-    KeeperVoidError,
-    StartFailedError,
-    connect_keeper,
-    read_exit,
-    read_start,
-    start_keeper,
-    void_start,
-)
+from tower.system.keeperlink import Gone, KeeperLink
+from tower.system.keeping import KeeperLostError, KeeperVoidError, StartFailedError, connect_keeper, start_keeper
+from tower.system.runrecords import read_exit, read_start, void_start
 
 pytestmark = pytest.mark.anyio
 

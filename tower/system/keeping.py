@@ -1,7 +1,7 @@
-"""Keepers, for the engine: starting one, finding one again, and all that is known of a run's processes afterwards.
+"""Keepers, from the tower's side: starting one, and finding one again.
 
-The one door to the keepers of a state folder. The connection itself is `keeperlink`; what a keeper leaves on disk
-is read by `runrecords` and `runlog`; what a killed one leaves alive is ended by `survivors`.
+The connection that both give is `keeperlink`; what a keeper leaves on disk is read by `runrecords` and `runlog`, and
+what a killed one leaves alive is ended by `survivors`.
 """
 
 from __future__ import annotations
@@ -23,31 +23,10 @@ from tower.core.masking import patterns
 from tower.system import procfs
 from tower.system.keeper.ancestry import place_of
 from tower.system.keeper.protocol import command, pack
-from tower.system.keeperlink import Ending, Exited, Gone, Grew, KeeperLink, Word, adopt_child, kill_child, reap_keepers
-from tower.system.runrecords import read_exit, read_start, void_start
-from tower.system.survivors import end_survivors, survivors
+from tower.system.keeperlink import KeeperLink, adopt_child, kill_child, reap_keepers
 
 if TYPE_CHECKING:
     from tower.system.keeper.protocol import Plan
-
-__all__ = [
-    "Ending",
-    "Exited",
-    "Gone",
-    "Grew",
-    "KeeperLink",
-    "KeeperLostError",
-    "KeeperVoidError",
-    "StartFailedError",
-    "Word",
-    "connect_keeper",
-    "end_survivors",
-    "read_exit",
-    "read_start",
-    "start_keeper",
-    "survivors",
-    "void_start",
-]
 
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 """The folder that holds the package `tower`."""
