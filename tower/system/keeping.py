@@ -28,6 +28,15 @@ from tower.system.keeperlink import KeeperLink, adopt_child, kill_child, reap_ke
 if TYPE_CHECKING:
     from tower.system.keeper.protocol import Plan
 
+__all__ = [
+    "KeeperLink",
+    "KeeperLostError",
+    "KeeperVoidError",
+    "StartFailedError",
+    "connect_keeper",
+    "start_keeper",
+]
+
 ROOT: Final = str(Path(__file__).resolve().parents[2])
 """The folder that holds the package `tower`."""
 
