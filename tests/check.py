@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+TESTS = "tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,14 @@ def checks(pytest_arguments: Sequence[str]) -> list[Check]:
         Check("types", [tool("mypy")]),
         Check("floors", [tool("lint-imports"), "--no-cache"]),
         Check("dependencies", [tool("deptry"), "."]),
-        Check("tests", [sys.executable, "-m", "pytest", *pytest_arguments]),
+        Check(TESTS, [sys.executable, "-m", "pytest", *pytest_arguments]),
     ]
 
 
 def run(check: Check) -> tuple[Check, int, str, float]:
     """Exit code, output and seconds."""
     began = time.monotonic()
-    if check.name == "tests":
+    if check.name == TESTS:
         # Shown as it goes: it is the long one, and its last line is what people look for.
         print(f"tests: {' '.join(check.command)}", flush=True)
         code = subprocess.run(check.command, cwd=ROOT, check=False).returncode
@@ -64,15 +65,12 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [check for check in every if not names or check.name in names]
     failed = []
     with ThreadPoolExecutor(2) as pool:
-        quick = pool.map(run, [check for check in chosen if check.name != "tests"])
-        for check, code, output, seconds in quick:
+        for check, code, output, seconds in pool.map(run, [check for check in chosen if check.name != TESTS]):
             print(f"{check.name}: {'FAILED' if code else 'ok'} ({seconds:.1f} s)", flush=True)
             if code:
                 failed.append(check.name)
                 print(output, flush=True)
-    for check in chosen:
-        if check.name == "tests" and run(check)[1] != 0:
-            failed.append("tests")
+    failed += [check.name for check in chosen if check.name == TESTS and run(check)[1]]
     print("all checks passed" if not failed else f"failed: {', '.join(failed)}")
     return 1 if failed else 0
 

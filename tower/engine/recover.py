@@ -28,7 +28,8 @@ from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system import procfs
-from tower.system.keeping import KeeperLink, connect_keeper
+from tower.system.keeperlink import KeeperLink
+from tower.system.keeping import connect_keeper
 from tower.system.runrecords import read_exit, read_start, void_start
 from tower.system.survivors import end_survivors
 

@@ -21,7 +21,7 @@ from tower.core.launch import KeeperPlan
 from tower.core.records import Event, Run
 from tower.engine.bus import Bus
 from tower.store.database import Store
-from tower.system.keeping import KeeperLink
+from tower.system.keeperlink import KeeperLink
 from tower.system.logs import Redaction
 from tower.system.statedir import StateDir
 

@@ -1,0 +1,73 @@
+"""What signals do: SIGHUP looks at the configuration, SIGTERM and SIGINT end the tower as `on_stop` says."""
+
+from __future__ import annotations
+
+import signal
+
+import anyio
+
+from tower.core.errors import BusyError
+from tower.core.factory import OnStop
+from tower.engine import stopping
+from tower.engine.reload import Configuration
+from tower.engine.tower import Tower, log
+from tower.store import events
+from tower.system import service
+from tower.system.sdnotify import ServiceManager
+
+
+async def until_told(tower: Tower, manager: ServiceManager, configuration: Configuration) -> None:
+    """Return when the tower may go: after a signal, and what `on_stop` makes of it; after a second one at once."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+        async with anyio.create_task_group() as group:
+            told = False
+            async for number in received:
+                if number == signal.SIGHUP:
+                    group.start_soon(_reload, tower, manager, configuration)
+                elif told:
+                    log.warning("tower.stopping-at-once", live=len(tower.live))
+                    group.cancel_scope.cancel()
+                    return
+                else:
+                    told = True
+                    group.start_soon(_go_down, tower, manager, group.cancel_scope)
+
+
+async def _reload(tower: Tower, manager: ServiceManager, configuration: Configuration) -> None:
+    manager.reloading()
+    try:
+        await configuration.look(tower)
+    except BusyError as error:
+        log.error("config.failed", error=str(error))
+    manager.ready(truth(tower))
+
+
+async def _go_down(tower: Tower, manager: ServiceManager, done: anyio.CancelScope) -> None:
+    manager.stopping()
+    tower.stopping = True
+    leave = tower.factory.settings.on_stop is OnStop.LEAVE
+    if leave and "INVOCATION_ID" in tower.environ:
+        # Under systemd the same signal means a restart, which leaves, or a stop, which stops.
+        leave = await service.is_restart(tower.environ)
+    log.info("tower.stopping", live=len(tower.live), leaves=leave)
+    if not leave:
+        await stopping.stop_all(tower)
+    event = tower.event("tower.stopped", left=len(tower.live))
+    try:
+        await tower.store.write(lambda connection: events.append(connection, event))
+    except BusyError as error:
+        # A full disk must not keep the tower from going; the next start finds out by itself.
+        log.error("tower.stopped", error=str(error))
+    done.cancel()
+
+
+def truth(tower: Tower) -> str:
+    """One line for the service manager."""
+    parts = [f"{len(tower.live)} running", f"generation {tower.factory.generation}"]
+    if tower.ground_stop:
+        parts.insert(0, f"GROUND STOP {tower.ground_stop.words()}")
+    if tower.problems:
+        parts.insert(0, f"the last edit has {len(tower.problems)} problems, generation before it stays")
+    if tower.draining:
+        parts.insert(0, "draining")
+    return ", ".join(parts)
