@@ -30,6 +30,8 @@ MAX_BYTES: Final = 128 << 10
 
 PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
 NO_PROXY: Final = ("NO_PROXY", "no_proxy")
+NOT_SET: Final = "is not set"
+
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 """Agent programs send even loopback calls through a proxy unless these names are exempt."""
 
@@ -56,6 +58,11 @@ class Unfit:
     """The key of the configuration that declared it."""
     why: str
     """Completes the sentence that begins with the variable's name."""
+
+    @property
+    def is_absent(self) -> bool:
+        """It is simply not there; anything else is wrong with what was declared."""
+        return self.why == NOT_SET
 
     def __str__(self) -> str:
         return f"{self.variable} (declared by {self.key}) {self.why}"
@@ -94,7 +101,7 @@ def build(
     values = _exempt_loopback({**common, **forwarded, **agent.env}, own) | dict(layover)
 
     origin = dict.fromkeys(values, "the tower") | declared | dict.fromkeys(agent.env, f"agents.{agent.name}.env")
-    absent = (Unfit(variable=name, key=declared[name], why="is not set") for name in found if name not in values)
+    absent = (Unfit(variable=name, key=declared[name], why=NOT_SET) for name in found if name not in values)
     barred = (
         Unfit(variable=name, key=origin[name], why="belongs to the tower and is never passed on")
         for name in sorted({*declared, *agent.env})
