@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import stat
 import struct
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trees import User, add_special, contents, everything, make_hostile, nasty, write
@@ -19,6 +21,7 @@ from trees import User, add_special, contents, everything, make_hostile, nasty, 
 from tower.core.errors import BusyError, ConflictError, InvalidError, TowerError
 from tower.core.launch import Workspace
 from tower.system import capture, git, layout
+from tower.system.gitdir import GitDir
 from tower.system.workspace import remove_workspace, take_snapshot
 
 IGNORED = {b".env", b"build/link", b"build/out.o", b"nested/repo/x.tmp", b"noise.log"}
@@ -353,6 +356,10 @@ def test_the_tower_s_own_folders_are_left_out(tmp_path: Path, user: User) -> Non
         folder = str(state / "snapshots" / number)
         there = take_snapshot(live=str(live), folder=folder, exclude=(str(state),)).path
         assert contents(Path(there)).keys() == {b"a.txt", b"sub/b.txt", b"sta te/x.txt"}
+    write(state, {".gitignore": "*\n"})
+    user.commit(live, "everything")
+    assert user.git(live, "ls-files", "-z").split("\0") == ["a.txt", "sta te/x.txt", "sub/b.txt", ""]
+    assert user.status(live) == [""]
     live_in_state = user.repository(state / "snapshots" / "live")
     taken = take_snapshot(live=str(live_in_state), folder=str(tmp_path / "s"), exclude=(str(state),))
     assert contents(Path(taken.path)) == contents(live_in_state)
@@ -416,6 +423,85 @@ def test_a_place_that_is_taken(tmp_path: Path, user: User) -> None:
     assert (tmp_path / "there/work.txt").read_text() == "kept"
     with pytest.raises(TowerError, match=r"cannot make a snapshot in .*no such file or directory"):
         take_snapshot(live=str(live), folder=str(tmp_path / "no/where"))
+
+
+def meddle(monkeypatch: pytest.MonkeyPatch, verb: str, number: int, act: Callable[[], bytes | None]) -> None:
+    """Just before the n-th git command of this name, do something; what that returns stands for git's answer."""
+    run, numbers = GitDir._run, itertools.count(1)
+
+    def meddling(self: GitDir, args: tuple[str, ...], *more: Any) -> bytes:
+        answer = act() if verb in args and next(numbers) == number else None
+        return run(self, args, *more) if answer is None else answer
+
+    monkeypatch.setattr(GitDir, "_run", meddling)
+
+
+def test_files_that_change_and_go_while_they_are_read(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = user.repository(tmp_path / "live")
+    write(live, {"going.txt": "1\n", "changing.txt": "1\n", "piped.txt": "1\n", "a.txt": "edited\n"})
+
+    def act() -> None:
+        (live / "going.txt").unlink()
+        (live / "piped.txt").unlink()
+        os.mkfifo(live / "piped.txt")
+        write(live, {"changing.txt": "changed meanwhile\n", "new.txt": "n\n"})
+
+    meddle(monkeypatch, "--add", 1, act)
+    assert contents(Path(snap(live).path)) == contents(live)
+
+
+def test_a_change_that_git_does_not_notice_is_noticed(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = user.repository(tmp_path / "live")
+    write(live, {"a.txt": "old\n"})
+
+    def act() -> bytes:
+        write(live, {"a.txt": "new\n"})
+        return b""
+
+    meddle(monkeypatch, "diff-files", 2, act)
+    assert (Path(snap(live).path) / "a.txt").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("what", ["HEAD", "index"])
+def test_a_commit_made_meanwhile_is_there_or_not_but_not_half(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    live = user.repository(tmp_path / "live")
+    write(live, {"a.txt": "second\n"})
+    verbs = ["update-ref", "HEAD", user.git(live, "commit-tree", "-m", "x", "HEAD^{tree}")]
+
+    def act() -> None:
+        user.git(live, *(verbs if what == "HEAD" else ["add", "a.txt"]))
+
+    meddle(monkeypatch, "diff-files", 2, act)
+    taken = snap(live)
+    assert user.status(Path(taken.path)) == user.status(live)
+    assert taken.base == user.git(live, "rev-parse", "HEAD")
+
+
+def test_git_failing_for_good_is_said_with_its_words(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = user.repository(tmp_path / "live")
+    index = (live / ".git/index").read_bytes()
+    (live / ".git/index").write_bytes(b"DIRC" + bytes(60))
+    with pytest.raises(TowerError, match=r"cannot run git ls-files in .*: fatal: ") as caught:
+        snap(live)
+    assert caught.value.code == "git-failed"
+    monkeypatch.setattr(capture, "CALM_WITHIN", 0.1)
+    (live / ".git/index").write_bytes(index)
+    write(live, {"a.txt": "edited\n"})
+
+    def fail(self: GitDir, *_: str, **__: Any) -> bytes:
+        raise TowerError("git-failed", "cannot run git update-index: unable to read a.txt")
+
+    monkeypatch.setattr(GitDir, "write", fail)
+    with pytest.raises(BusyError, match="unable to read"):
+        snap(live)
 
 
 def test_a_tree_that_never_holds_still(tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ result is laid out is `snapshot`'s.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,7 +67,8 @@ def capture(
     """
     check_patterns(include)
     deadline = time.monotonic() + CALM_WITHIN
-    for attempt in itertools.count():
+    attempt = 0
+    while True:
         reading = _Reading(repository, own, include, LiveTree(repository.top, exclude))
         try:
             return reading.whole()
@@ -80,7 +80,7 @@ def capture(
             if error.code != "git-failed" or attempt >= _FAILURES:
                 raise
         time.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
-    raise AssertionError
+        attempt += 1
 
 
 class _MovedError(Exception):

@@ -70,7 +70,7 @@ class LiveTree:
 
     def __init__(self, top: str, exclude: Sequence[str] = ()) -> None:
         """`exclude`: absolute paths that do not belong to the tree; those outside it do not matter."""
-        self._top = os.fsencode(top)
+        self._top = os.fsencode(top).rstrip(b"/")
         self._folders = {b"": True}
         below = [os.fsencode(os.path.realpath(path)) for path in exclude]
         self.excluded = tuple(path[len(self._top) + 1 :] for path in below if path.startswith(self._top + b"/"))
