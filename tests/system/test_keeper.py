@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from stage import Stage, is_running, is_stopped, until
 
 from tower.core.failpoint import KEEPER_NAMES
 from tower.core.launch import KEEPER_PROTOCOL, StartRecord
-from tower.system import procfs
+from tower.system import keeping, procfs
 from tower.system.keeper import protocol
 from tower.system.keeperlink import Ending, Exited, Gone
 from tower.system.keeping import KeeperLostError, StartFailedError
@@ -271,6 +273,32 @@ async def test_what_ignores_the_polite_signal_is_killed_after_the_grace(stage: S
     assert not stage.alive()
 
 
+async def test_a_chain_whose_middle_goes_first(stage: Stage) -> None:
+    """npm, sh, node: the middle dies of TERM at once, the bottom ignores it."""
+    plan = stage.sh(
+        "trap 'wait; exit 0' TERM; "
+        """sh -c 'sh -c "trap \\"\\" TERM; echo ready; while :; do sleep 0.02; done" & wait' & wait"""
+    )
+    link = await stage.start(plan)
+    await stage.printed(plan.run, b"ready")
+    await link.stop("cancelled", 0.3)
+    assert (await stage.end(link)).swept
+    assert not stage.alive()
+
+
+async def test_many_runs_cancelled_leave_nothing(stage: Stage) -> None:
+    async def one() -> None:
+        link = await stage.start(stage.sh("for i in 1 2 3; do setsid sleep 60 & done; echo ready; wait"))
+        await stage.printed(link.run, b"ready")
+        await link.stop("cancelled", 5)
+        assert (await stage.end(link)).swept
+
+    async with anyio.create_task_group() as group:
+        for _ in range(10):
+            group.start_soon(one)
+    assert not stage.alive()
+
+
 async def test_a_second_stop_may_only_be_quicker(stage: Stage) -> None:
     plan = stage.sh("trap '' TERM; echo ready; while :; do sleep 0.02; done")
     link = await stage.start(plan)
@@ -377,34 +405,47 @@ async def test_a_keeper_frozen_at_a_step_goes_on(stage: Stage) -> None:
     assert (await stage.end(link)).code == 3
 
 
-async def test_the_package_may_be_replaced_under_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shutil
-
-    from tower.system import keeping
-
+@pytest.fixture
+def copied(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package that keepers of this test are started from."""
     copy = stage.root / "copy"
     shutil.copytree(Path(keeping.ROOT, "tower"), copy / "tower", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(keeping, "ROOT", str(copy))
+    return copy / "tower/system/keeper"
+
+
+def alter(module: Path, before: str, after: str) -> None:
+    text = module.read_text()
+    assert before in text
+    module.write_text(text.replace(before, after))
+
+
+async def test_the_package_may_be_replaced_under_it(stage: Stage, copied: Path) -> None:
     plan = stage.python(ESCAPEES + "print('ready', flush=True)\ntime.sleep(60)")
     link = await stage.start(plan)
     await stage.printed(plan.run, b"ready")
-    shutil.rmtree(copy)
+    shutil.rmtree(copied.parent.parent)
     await link.stop("cancelled", 0.2)
     record = await stage.end(link)
     assert (record.stopping, record.swept) == ("cancelled", True)
     assert not stage.alive()
 
 
-async def test_a_defect_of_the_keeper_ends_the_run_and_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shutil
+async def test_what_cannot_be_ended_is_reported_and_left(stage: Stage, copied: Path) -> None:
+    """No process here is beyond a signal, so this keeper does not know how to kill."""
+    alter(copied / "tree.py", "_signal(pid, signal.SIGKILL)", "pass")
+    alter(copied / "ending.py", "GIVE_UP_AFTER: Final = 10.0", "GIVE_UP_AFTER = 0.3")
+    plan = stage.sh("trap '' TERM; sleep 60 & exit 3", linger=0.1)
+    record = await stage.run(plan)
+    assert (record.code, record.swept) == (3, False)
+    assert len(record.left) == 1
+    assert set(record.left) == set(stage.alive())
+    assert await end_survivors(plan.run) == ()
+    assert not stage.alive()
 
-    from tower.system import keeping
 
-    copy = stage.root / "copy"
-    shutil.copytree(Path(keeping.ROOT, "tower"), copy / "tower")
-    broken = copy / "tower/system/keeper/ending.py"
-    broken.write_text(broken.read_text().replace("is_first = self.why is None", "is_first = secret_value"))
-    monkeypatch.setattr(keeping, "ROOT", str(copy))
+async def test_a_defect_of_the_keeper_ends_the_run_and_is_named(stage: Stage, copied: Path) -> None:
+    alter(copied / "ending.py", "is_first = self.why is None", "is_first = secret_value")
     plan = stage.python(ESCAPEES + "print('ready', flush=True)\ntime.sleep(60)")
     link = await stage.start(plan)
     await stage.printed(plan.run, b"ready")
@@ -418,10 +459,6 @@ async def test_a_defect_of_the_keeper_ends_the_run_and_is_named(stage: Stage, mo
 
 
 def test_it_imports_nothing_heavy() -> None:
-    import subprocess
-
-    from tower.system import keeping
-
     code = f"import sys; sys.path.append({keeping.ROOT!r}); import tower.system.keeper.main; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     loaded = set(shown.stdout.split())
