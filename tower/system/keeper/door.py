@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from typing import Final
 
 MOST_PEERS: Final = 16
+"""Connections at once; a run has one tower, and a person may look on."""
+
 LONGEST_LINE: Final = 4096
+"""Bytes; the longest word has some fifty."""
+
 MOST_UNSENT: Final = 1 << 14
 """Bytes that may wait for a peer beyond what the kernel keeps for it; growth is not said to one that is behind."""
 

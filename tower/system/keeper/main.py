@@ -13,6 +13,7 @@ import time
 
 from tower.system import procfs
 from tower.system.keeper import program
+from tower.system.keeper.ending import GIVE_UP_AFTER
 from tower.system.keeper.failpoints import failpoint
 from tower.system.keeper.files import create, write_all
 from tower.system.keeper.logs import LogShelf
@@ -20,7 +21,7 @@ from tower.system.keeper.program import StartError, describe
 from tower.system.keeper.protocol import LENGTH_BYTES, PAYLOAD, PROTOCOL, STDERR, STDOUT, unpack
 from tower.system.keeper.records import ExitFile, create_start, exit_fields
 from tower.system.keeper.streams import Stream
-from tower.system.keeper.supervisor import Supervisor
+from tower.system.keeper.supervisor import KILL_AGAIN, Supervisor
 from tower.system.keeper.tree import Tree
 from tower.system.prctl import become_subreaper, forbid_new_privileges, make_undumpable
 
@@ -45,10 +46,7 @@ def main() -> NoReturn:
     try:
         _keep()
     except BaseException:
-        tree = Tree(0)
-        while not tree.is_empty:
-            tree.kill_all()
-            tree.reap()
+        _end_everything()
         os._exit(CRASHED)
     os._exit(0)
 
@@ -139,7 +137,6 @@ def _set_signals() -> int:
 def _take_connection() -> socket.socket:
     """The first tower, on standard input, whose place the empty device takes."""
     connection = socket.socket(fileno=os.dup(0))
-    os.set_inheritable(connection.fileno(), False)
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, 0)
     os.close(null)
@@ -169,6 +166,16 @@ def _say(connection: socket.socket, line: str) -> None:
         connection.sendall(f"{line}\n".encode("ascii", "backslashreplace"))
     except OSError:  # that tower is gone; the next one reads the records
         pass
+
+
+def _end_everything() -> None:
+    tree = Tree(0)
+    give_up_at = time.monotonic() + GIVE_UP_AFTER
+    tree.reap()
+    while not tree.is_empty and time.monotonic() < give_up_at:
+        tree.kill_all()
+        time.sleep(KILL_AGAIN)
+        tree.reap()
 
 
 def _leave_note(folder: int, error: BaseException) -> None:
