@@ -163,7 +163,9 @@ class Daemon:
     def keepers(self) -> list[int]:
         """Every keeper of this factory."""
         folder = str(self.state / "k")
-        return [pid for pid in procfs.processes() if folder in (procfs.cmdline(pid) or []) and not procfs.is_zombie(pid)]
+        return [
+            pid for pid in procfs.processes() if folder in (procfs.cmdline(pid) or []) and not procfs.is_zombie(pid)
+        ]
 
     def clean_up(self) -> None:
         """Leave nothing behind, whatever the test did."""

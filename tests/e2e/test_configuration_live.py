@@ -118,7 +118,7 @@ def test_every_way_of_saving_is_seen(daemon: Daemon) -> None:
 
     def by_sed(text: str) -> None:
         before = daemon.config.read_text()
-        wanted = text.split("cmd:echo ")[1].split('"')[0]
+        wanted = text.split("cmd:echo ")[1].split('"', maxsplit=1)[0]
         present = before.split("cmd:echo ")[1].split('"')[0]
         subprocess.run(["sed", "-i", f"s/echo {present}/echo {wanted}/", str(daemon.config)], check=True)
 

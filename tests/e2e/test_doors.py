@@ -149,23 +149,41 @@ def test_a_socket_path_that_is_too_long_is_refused(daemon: Daemon) -> None:
 def test_a_full_disk_refuses_and_loses_nothing_and_goes_on_when_space_returns(daemon: Daemon) -> None:
     state = daemon.folder / "small"
     state.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(state)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", str(state)], check=True)
     daemon.state = state
     try:
-        daemon.configure(ECHO, layover=f'state_dir = "{state}"')
+        gate = daemon.folder / "gate"
+        gated = f"""
+[agents.gated]
+description = "Waits for a gate"
+runner = '''cmd:while [ ! -e {gate} ]; do sleep 0.05; done; echo through'''
+prompt = "Go."
+entry = true
+"""
+        daemon.configure(ECHO + gated, layover=f'state_dir = "{state}"')
         daemon.start()
         kept = daemon.landed(daemon.send("echo", "before")["id"])
+        running = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
         filler = state / "filler"
         descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT)
         with contextlib.suppress(OSError):
             while True:
                 os.write(descriptor, b"x" * 4096)
         os.close(descriptor)
-        refused = [daemon.tower("send", "echo", "y" * 60_000) for _ in range(3)]
-        assert any(done.returncode == 75 and "full" in done.stderr for done in refused)
+        # What is running can still be settled, and its exit is not lost; nothing new is taken.
+        gate.touch()
+        done = daemon.landed(running["id"])
+        assert (done["outcome"], len(done["runs"])) == ("succeeded", 1)
+        refused = eventually(
+            lambda: next((one for one in [daemon.tower("send", "echo", "y" * 60_000)] if one.returncode), None)
+        )
+        assert refused.returncode == 75
+        assert "full" in refused.stderr
+        assert daemon.tower("status").returncode == 3
         known = daemon.api.get("/flights")["flights"]
         filler.unlink()
         eventually(lambda: daemon.tower("send", "echo", "after").returncode == 0)
+        assert daemon.tower("status").returncode == 0
         assert daemon.landed(kept["id"])["outcome"] == "succeeded"
         for flight in known:
             assert daemon.landed(flight["id"])["state"] in ("landed", "held")

@@ -97,7 +97,7 @@ entry = true
 
 
 def test_a_run_sees_only_what_was_declared_and_its_secret_is_masked_everywhere(daemon: Daemon) -> None:
-    secret = "s3cr3t-\"quoted\"-value"
+    secret = 's3cr3t-"quoted"-value'
     daemon.environ |= {"WANTED": secret, "UNWANTED": "other", "GIT_DIR": "/decoy", "TOWER_X": "1", "NOTIFY_X": "1"}
     daemon.configure(
         """

@@ -24,6 +24,8 @@ from tower.store.database import Connection
 
 EVENTS_AT_ONCE: Final = 500
 
+FULL: Final = "the disk of the state folder is full: nothing new is taken until there is room"
+
 
 @dataclass(frozen=True, slots=True)
 class FactoryVerbs:
@@ -45,12 +47,13 @@ class FactoryVerbs:
         counts, alive, held = await tower.store.read(read)
         stop = tower.ground_stop
         factory = tower.factory
+        full = tower.ballast.is_thrown_off
         return {
             "version": __version__,
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held),
+            "well": not (tower.problems or stop or held or full),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -64,7 +67,7 @@ class FactoryVerbs:
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": [*tower.warnings, *filter(None, [tower.watch_problem])],
+            "warnings": [*tower.warnings, *filter(None, [tower.watch_problem, FULL if full else None])],
             "agents": [views.agent(agent) for agent in factory.agents.values()],
         }
 

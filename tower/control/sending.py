@@ -11,14 +11,14 @@ from typing import Final
 
 from tower.core import ids
 from tower.core.callers import Caller
-from tower.core.errors import ConflictError, InvalidError, NotFoundError, RefusedError
+from tower.core.errors import BusyError, ConflictError, InvalidError, NotFoundError, RefusedError
 from tower.core.factory import PERSON, Agent
 from tower.core.failpoint import failpoint
 from tower.core.records import Flight, Itinerary, Sender
 from tower.core.states import FlightState, HeldReason
 from tower.engine.tower import Tower
 from tower.store import events, flights, itineraries, runs
-from tower.store.database import Connection
+from tower.store.database import DISK_FULL, Connection
 
 MAX_KEY: Final = 200
 MAX_NAME: Final = 200
@@ -48,9 +48,10 @@ class Sent:
 async def send(tower: Tower, caller: Caller, request: Request) -> Sent:
     """Make a flight durable and return it; nothing has started yet.
 
-    Raises `InvalidError` (body, key, name out of bounds), `NotFoundError` (no such agent), `RefusedError`
+    Raises `BusyError` (a full disk), `InvalidError` (body, key, name out of bounds), `NotFoundError` (no such agent), `RefusedError`
     (no entry, no route, no hops left, too many waiting), `ConflictError` (a key used for another body).
     """
+    _check_room(tower)
     check(request, tower.factory.settings.max_body_bytes)
     agent = _receiver(tower, request.to)
     if caller.is_person:
@@ -69,6 +70,15 @@ async def send(tower: Tower, caller: Caller, request: Request) -> Sent:
     if not sent.duplicate:
         tower.wake()
     return sent
+
+
+def _check_room(tower: Tower) -> None:
+    if tower.ballast.is_thrown_off:
+        raise BusyError(
+            DISK_FULL,
+            "cannot take a flight: the disk of the state folder is full, and what is left is kept for running work",
+            "free some space; it is taken up again within seconds",
+        )
 
 
 def check(request: Request, max_body: int) -> None:

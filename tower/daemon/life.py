@@ -34,6 +34,7 @@ from tower.engine.reload import Configuration
 from tower.engine.tower import Tower, log
 from tower.store import events, generations, runs
 from tower.store.database import Store
+from tower.system.ballast import Ballast
 from tower.system.keeping import start_keeper
 from tower.system.listener import listen
 from tower.system.lock import StateLock
@@ -115,6 +116,7 @@ class Life:
             umask=self.umask,
             descriptors=self.descriptors,
             redaction=self.redaction,
+            ballast=self._take_ballast(),
             start_keeper=start_keeper,
             factory=replace(self.factory, generation=number),
             tasks=group,
@@ -126,6 +128,12 @@ class Life:
         )
         await store.write(lambda connection: events.append(connection, tower.event("tower.started", pid=os.getpid())))
         return tower
+
+    def _take_ballast(self) -> Ballast:
+        ballast = Ballast(self.state.ballast)
+        if not ballast.take():
+            log.warning("ballast.no-room", folder=str(self.state.root))
+        return ballast
 
     @asynccontextmanager
     async def _open_door(self, tower: Tower) -> AsyncIterator[None]:

@@ -40,6 +40,8 @@ async def watch(tower: Tower) -> None:
     """Release for ever what waits for a time or for disk space."""
     while True:
         await anyio.sleep(LOOK_SEC)
+        if tower.ballast.is_thrown_off and tower.ballast.take():
+            log.info("disk.room-again")
         try:
             await _look(tower)
         except BusyError as error:

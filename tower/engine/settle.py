@@ -23,7 +23,7 @@ from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outc
 from tower.engine.tower import LiveRun, Tower, log
 from tower.runners import of
 from tower.store import events, flights, itineraries, runs
-from tower.store.database import Connection
+from tower.store.database import DISK_FULL, Connection
 from tower.system.files import read_regular, write_private
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
@@ -123,7 +123,10 @@ async def _write(tower: Tower, transaction: Any) -> None:
             return
         except BusyError as error:
             log.error("settle.failed", error=str(error))
-            await anyio.sleep(RETRY_SEC)
+            if error.code == DISK_FULL and not tower.ballast.is_thrown_off:
+                tower.ballast.throw_off()
+            else:
+                await anyio.sleep(RETRY_SEC)
 
 
 def _folder(tower: Tower, run: Run) -> Path:

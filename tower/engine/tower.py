@@ -21,6 +21,7 @@ from tower.core.launch import KeeperPlan
 from tower.core.records import Event, Run
 from tower.engine.bus import Bus
 from tower.store.database import Store
+from tower.system.ballast import Ballast
 from tower.system.keeperlink import KeeperLink
 from tower.system.logs import Redaction
 from tower.system.statedir import StateDir
@@ -81,6 +82,7 @@ class Tower:
     descriptors: int
     """The soft limit on open files that the tower was started with: agents get it back."""
     redaction: Redaction
+    ballast: Ballast
     start_keeper: StartKeeper
     factory: Factory
     tasks: TaskGroup

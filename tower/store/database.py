@@ -34,6 +34,9 @@ BATCH: Final = 256
 READERS: Final = 4
 """Reading connections; SQLite readers never wait for the writer under WAL."""
 
+DISK_FULL: Final = "disk-full"
+"""Code of the error when there is no room for a commit."""
+
 BUSY_MS: Final = 5_000
 """How long a connection waits for another process's lock (a backup, a curious `sqlite3`)."""
 
@@ -221,7 +224,7 @@ def _as_busy(error: Exception) -> BusyError:
     text = str(error)
     if "full" in text:
         return BusyError(
-            "disk-full",
+            DISK_FULL,
             "cannot write to the database: the disk of the state folder is full",
             "free some space; nothing that was acknowledged is lost, and this request was not carried out",
         )

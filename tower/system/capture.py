@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tower.core.errors import BusyError, TowerError
-from tower.system.conversions import converted
+from tower.system.conversions import converted, untouched
 from tower.system.git import PATIENT, shown
 from tower.system.gitdir import AS_IT_STANDS, GitDir, copy_index, copy_info, index_stamp
 from tower.system.listing import GITLINK, Listing, folders_of, list_index
@@ -126,6 +126,8 @@ class _Reading:
         inner = self._gitlinks(listing)
         seen = {name: self._disk.signature(name) for name in listing}
         first = self._look()
+        for name in untouched(own, (name for name, letter in first.changed.items() if letter == b"M"), seen):
+            del first.changed[name]
         self._survey(folders_of(first.untracked))
         other_bytes = converted(own, listing.keys() - first.changed.keys(), listing, seen, attributes=attributes)
         own.set_info("attributes", AS_IT_STANDS)

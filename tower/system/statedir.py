@@ -57,6 +57,10 @@ class StateDir:
         return self.root / "snapshots"
 
     @property
+    def ballast(self) -> Path:
+        return self.root / "ballast"
+
+    @property
     def ground_stop(self) -> Path:
         """The kill switch: engaged while this file exists."""
         return self.root / "ground-stop"
