@@ -248,7 +248,12 @@ def test_what_a_run_prints_cannot_harm_the_daemon(daemon: Daemon) -> None:
         """
 [agents.noisy]
 description = "Prints anything"
-runner = '''cmd:head -c 20000000 /dev/zero | tr '\\0' 'x'; head -c 3000000 /dev/urandom; printf '\\377\\376'; head -c 9000000 /dev/zero >&2'''
+runner = '''cmd:
+head -c 20000000 /dev/zero | tr '\\0' 'x'
+head -c 3000000 /dev/urandom
+printf '\\377\\376'
+head -c 9000000 /dev/zero >&2
+'''
 prompt = "Go."
 entry = true
 """,

@@ -172,7 +172,11 @@ def test_an_agent_hands_on_along_a_route_and_nowhere_else_and_hops_bound_the_cha
         """
 [agents.ping]
 description = "Sends to pong"
-runner = '''cmd:tower send pong "your turn" || echo refused; tower send stranger x 2>&1 || true; tower status 2>&1 || true'''
+runner = '''cmd:
+tower send pong "your turn" || echo refused
+tower send stranger x 2>&1 || true
+tower status 2>&1 || true
+'''
 prompt = "Ping."
 entry = true
 access = "read-only"

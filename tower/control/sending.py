@@ -48,8 +48,8 @@ class Sent:
 async def send(tower: Tower, caller: Caller, request: Request) -> Sent:
     """Make a flight durable and return it; nothing has started yet.
 
-    Raises `BusyError` (a full disk), `InvalidError` (body, key, name out of bounds), `NotFoundError` (no such agent), `RefusedError`
-    (no entry, no route, no hops left, too many waiting), `ConflictError` (a key used for another body).
+    Raises `BusyError` (a full disk), `InvalidError` (body, key, name out of bounds), `NotFoundError` (no such agent),
+    `RefusedError` (no entry, no route, no hops left, too many waiting), `ConflictError` (a key used for another body).
     """
     _check_room(tower)
     check(request, tower.factory.settings.max_body_bytes)

@@ -146,7 +146,10 @@ async def _end_what_is_left(tower: Tower, live: LiveRun) -> tuple[int, ...]:
     if record is not None and record.swept:
         return ()
     process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
-    return await end_survivors(live.run.id, session_of(process))
+    left = await end_survivors(live.run.id, session_of(process))
+    # A keeper that was killed could not remove its socket.
+    (tower.state.keepers / live.run.id.partition("_")[2]).unlink(missing_ok=True)
+    return left
 
 
 def session_of(process: Process | None) -> tuple[int, int] | None:

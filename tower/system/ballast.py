@@ -13,7 +13,7 @@ from typing import Final
 from tower.system.disk import free_bytes
 
 BALLAST_BYTES: Final = 4 << 20
-"""Room to settle some thousand runs: a settling transaction appends less than 1 KiB per page it touches, some 20 KiB."""
+"""Room to settle every run alive: one settling transaction appends some 40 KiB to the write-ahead log."""
 
 
 class Ballast:
