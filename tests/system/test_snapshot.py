@@ -466,6 +466,30 @@ def test_a_change_that_git_does_not_notice_is_noticed(
     assert (Path(snap(live).path) / "a.txt").read_text() == "new\n"
 
 
+def test_a_converted_file_that_is_ignored_as_well_is_not_lost_by_a_failure(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = user.repository(tmp_path / "live", {".gitattributes": "*.rot filter=upper\n", "x.rot": "lower\n"})
+    write(live, {".gitignore": "*.rot\n", "piped.txt": "1\n"})
+
+    def act() -> None:
+        (live / "piped.txt").unlink()
+        os.mkfifo(live / "piped.txt")
+
+    meddle(monkeypatch, "--add", 1, act)
+    assert contents(Path(snap(live).path)) == contents(live)
+
+
+def test_an_ignored_file_that_was_gone_for_a_moment(
+    tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = user.repository(tmp_path / "live", {".gitignore": "", "x.log": "recorded\n"})
+    write(live, {".gitignore": "*.log\n"})
+    meddle(monkeypatch, "diff-files", 1, (live / "x.log").unlink)
+    meddle(monkeypatch, "diff-files", 2, lambda: write(live, {"x.log": "back\n"}))
+    assert (Path(snap(live).path) / "x.log").read_text() == "back\n"
+
+
 @pytest.mark.parametrize("what", ["HEAD", "index"])
 def test_a_commit_made_meanwhile_is_there_or_not_but_not_half(
     tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch, what: str
@@ -506,21 +530,17 @@ def test_git_failing_for_good_is_said_with_its_words(
 
 def test_a_tree_that_never_holds_still(tmp_path: Path, user: User, snap: Snap, monkeypatch: pytest.MonkeyPatch) -> None:
     live = user.repository(tmp_path / "live")
-    monkeypatch.setattr(capture, "CALM_WITHIN", 0.3)
-    stop = threading.Event()
+    run = GitDir._run
 
-    def scribble() -> None:
-        while not stop.is_set():
-            write(live, {"restless.txt": os.urandom(8).hex()})
+    def scribbling(self: GitDir, args: tuple[str, ...], *more: Any) -> bytes:
+        write(live, {"restless.txt": os.urandom(8).hex()})
+        return run(self, args, *more)
 
-    writer = threading.Thread(target=scribble)
-    writer.start()
-    try:
+    with monkeypatch.context() as restless:
+        restless.setattr(capture, "CALM_WITHIN", 0.3)
+        restless.setattr(GitDir, "_run", scribbling)
         with pytest.raises(BusyError, match="did not hold still") as caught:
             snap(live)
-    finally:
-        stop.set()
-        writer.join()
     assert caught.value.code == "tree-moving"
     assert "restless.txt" in caught.value.sentence
     assert "HEAD" not in caught.value.sentence

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tower.core.errors import BusyError, TowerError
 from tower.system.conversions import converted, untouched
+from tower.system.differences import Differences, differences
 from tower.system.git import PATIENT, shown
 from tower.system.gitdir import AS_IT_STANDS, GitDir, copy_index, copy_info, index_stamp
 from tower.system.listing import GITLINK, Listing, folders_of, list_index
-from tower.system.livetree import Kind, LiveTree
+from tower.system.livetree import Kind, LiveTree, Signature
 from tower.system.patterns import check_patterns, literal
 from tower.system.repository import Head, Repository, check_index, read_head
 from tower.system.sparse import unfold
@@ -87,17 +88,6 @@ class _MovedError(Exception):
     """The tree is not what it was when the attempt began."""
 
 
-@dataclass(slots=True)
-class _Look:
-    """What one look at the tree found to differ from the own index."""
-
-    changed: dict[bytes, bytes] = field(default_factory=dict)
-    """Names in the index, each with git's letter for the difference."""
-    untracked: set[bytes] = field(default_factory=set)
-    included: set[bytes] = field(default_factory=set)
-    inner: set[bytes] = field(default_factory=set)
-
-
 class _Reading:
     """One attempt: a copy of the index, and what is done to it."""
 
@@ -107,7 +97,8 @@ class _Reading:
         self._include = include
         self._disk = disk
         self._matched: set[str] = set()
-        self._recorded: dict[bytes, tuple[int, ...]] = {}
+        self._recorded: dict[bytes, Signature] = {}
+        self._dropped: set[bytes] = set()
         self._left_out: dict[bytes, str] = {}
         self._failure: TowerError | None = None
 
@@ -169,101 +160,87 @@ class _Reading:
                 continue
             inside = self._disk.names_in(name)
             if inside is not None and b".git" in inside:
-                filled.add(name)
+                if not self._disk.is_excluded(name):
+                    filled.add(name)
             elif inside is None or inside:
                 plain.append(name)
         self._drop(plain)
         return filled
 
-    def _look(self) -> _Look:
-        """Compare the tree with the own index."""
-        self._disk.forget()
-        look = _Look()
-        raw = self._ask("diff-files", "-z", "--raw", "--ignore-submodules=all").split(b"\0")
-        for meta, name in zip(raw[::2], raw[1::2], strict=False):
-            look.changed.setdefault(name, meta.rpartition(b" ")[2])
-        self._sort_in(self._ask("ls-files", "-z", "--others", "--exclude-standard"), look.untracked, look)
-        for pattern in self._include:
-            found = self._ask("ls-files", "-z", "--others", "--ignored", f"--exclude={pattern}")
-            if self._sort_in(found, look.included, look):
-                self._matched.add(pattern)
-        look.included -= look.untracked
-        return look
+    def _look(self) -> Differences:
+        found = differences(self._own, self._disk, self._include)
+        self._matched |= found.matched
+        return found
 
-    def _sort_in(self, names: bytes, files: set[bytes], look: _Look) -> bool:
-        """Tell files from repositories, which git names with a slash at the end; say whether there was any."""
-        found = [name for name in names.split(b"\0") if name and not self._disk.is_excluded(name.rstrip(b"/"))]
-        look.inner.update(name.rstrip(b"/") for name in found if name.endswith(b"/"))
-        files.update(name for name in found if not name.endswith(b"/"))
-        return bool(found)
-
-    def _ask(self, *args: str) -> bytes:
-        try:
-            return self._own.read(*args)
-        except BusyError as error:
-            if error.code == "git-timeout":
-                self._disk.find_blocking()
-            raise
-
-    def _settle(self, first: _Look, other_bytes: set[bytes]) -> _Look:
+    def _settle(self, first: Differences, other_bytes: set[bytes]) -> Differences:
         """Record what differs until nothing does."""
-        look = first
+        found, unread = first, set(other_bytes)
+        # Taken out of the index, so that git reads them; one that is ignored as well would be seen by no later look.
+        self._drop(unread)
         for _ in range(ROUNDS):
-            add, drop = self._decide(look)
-            if look is first:
-                add.update({name: self._disk.look(name).signature for name in other_bytes})
-                drop.update(other_bytes)
-            elif not add and not drop:
+            add, drop = self._decide(found, unread)
+            if found is not first and not add and not drop:
                 self._check_recorded()
-                return look
-            self._record(add, drop)
-            look = self._look()
+                return found
+            if self._record(add, drop):
+                unread = set()
+            found = self._look()
         if self._failure is not None:
             raise _MovedError(str(self._failure))
         raise _MovedError(f"it keeps changing: {_some(sorted(add.keys() | drop))}")
 
-    def _decide(self, look: _Look) -> tuple[dict[bytes, tuple[int, ...]], set[bytes]]:
+    def _decide(self, found: Differences, unread: set[bytes]) -> tuple[dict[bytes, Signature], set[bytes]]:
         """What to record anew, with what it looked like, and what to take out of the own index."""
-        add: dict[bytes, tuple[int, ...]] = {}
+        add: dict[bytes, Signature] = {}
         drop: set[bytes] = set()
-        for name in look.changed.keys() | look.untracked | look.included:
-            found = self._disk.look(name)
-            why = found.why
-            if name in look.included and found.kind is Kind.LINK and self._disk.leads_out(name):
+        for name in found.changed.keys() | found.untracked | found.included | unread:
+            now = self._disk.look(name)
+            why = now.why
+            if name in found.included and now.kind is Kind.LINK and self._disk.leads_out(name):
                 why = "included links that lead out of the tree"
-            elif found.kind in (Kind.FILE, Kind.LINK):
-                if name in look.changed or self._recorded.get(name) != found.signature:
-                    add[name] = found.signature
+            elif now.kind in (Kind.FILE, Kind.LINK):
+                if name in found.changed or self._recorded.get(name) != now.signature:
+                    add[name] = now.signature
                     continue
                 # It was given to git as it is now, and is still unknown to it.
                 why = "files with names that git does not keep"
             if why is not None:
                 self._left_out[name] = why
-            if name in look.changed:
+            if name in found.changed:
                 drop.add(name)
         return add, drop
 
-    def _record(self, add: Mapping[bytes, tuple[int, ...]], drop: Iterable[bytes]) -> None:
+    def _record(self, add: Mapping[bytes, Signature], drop: set[bytes]) -> bool:
+        """Bring the own index to what was decided; False when git met a file that went or changed meanwhile.
+
+        Then the next look tells; if none does, its words are the last ones.
+        """
         self._failure = None
         try:
             self._drop(drop)
+            self._dropped |= drop
             if add:
                 options = ("--add", "--remove", "--replace", "-z", "--stdin")
                 self._own.write("update-index", *options, input=_lines(add), timeout=PATIENT)
         except TowerError as error:
             if error.code != "git-failed":
                 raise
-            # A file went or changed while git read it. The next look tells; if none does, these are the last words.
             self._failure = error
-        else:
-            self._recorded.update(add)
+            return False
+        self._recorded.update(add)
+        return True
 
     def _check_recorded(self) -> None:
-        """What was read is still as it was before: git looks at seconds where the disk knows nanoseconds."""
+        """What was read is still as it was, and what was gone still is.
+
+        git looks at seconds where the disk knows nanoseconds, and not at all at ignored files outside its index.
+        """
         self._disk.forget()
-        torn = [name for name, seen in self._recorded.items() if self._disk.look(name).signature != seen]
-        if torn:
-            raise _MovedError(f"it changed while it was read: {_some(torn)}")
+        moved = [name for name, seen in self._recorded.items() if self._disk.look(name).signature != seen]
+        gone = self._dropped - self._recorded.keys()
+        moved += [name for name in gone if self._disk.look(name).kind in (Kind.FILE, Kind.LINK)]
+        if moved:
+            raise _MovedError(f"it changed while it was read: {_some(moved)}")
 
     def _drop(self, names: Iterable[bytes]) -> None:
         gone = b"".join(b"0 %s\t%s\0" % (self._own.null_id, name) for name in names)
