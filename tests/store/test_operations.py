@@ -111,8 +111,10 @@ def test_the_queue_is_read_per_agent_in_its_order_however_long_it_is(connection:
     flight(connection, "flt_b", receiver="b", created_at=99.0)
     flight(connection, "flt_c", receiver="c", state=FlightState.LANDED)
     flight(connection, "flt_urgent", created_at=50.0, priority=1)
-    heads = [one.id for one in flights.queue_heads(connection, per_agent=3)]
-    assert heads == ["flt_urgent", "flt_a00", "flt_a01", "flt_b"]
+    flight(connection, "flt_due", receiver="b", created_at=98.0, not_before=100.0)
+    flight(connection, "flt_later", created_at=0.0, priority=9, not_before=100.5)
+    heads = [one.id for one in flights.queue_heads(connection, per_agent=3, now=100.0)]
+    assert heads == ["flt_urgent", "flt_a00", "flt_a01", "flt_due", "flt_b"]
     plan = connection.execute(
         "EXPLAIN QUERY PLAN SELECT * FROM flights WHERE state = 'queued' AND receiver = 'a'"
         " ORDER BY priority DESC, created_at, id LIMIT 3"
@@ -128,9 +130,7 @@ def test_a_key_belongs_to_its_sender_and_lapses(connection: Connection) -> None:
     flight(connection, "flt_2", key="k", created_at=100.0, sender=Sender(kind="agent", name="x", ref="run_1"))
 
     def ask(sender: Sender, itinerary: str | None = None, receiver: str = "a", since: float = 0.0) -> str | None:
-        found = flights.by_key(
-            connection, key="k", receiver=receiver, sender=sender, itinerary=itinerary, since=since
-        )
+        found = flights.by_key(connection, key="k", receiver=receiver, sender=sender, itinerary=itinerary, since=since)
         return found.id if found else None
 
     assert ask(ADA) == "flt_1"

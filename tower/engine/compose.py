@@ -66,9 +66,11 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-async def prepare(tower: Tower, flight: Flight) -> Prepared | Hold:
-    """Everything that can be known before the claim. Returns a hold when the run could not start."""
-    factory = tower.factory
+async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | Hold:
+    """Everything that can be known before the claim, by the generation that the start was decided with.
+
+    Returns a hold when the run could not start.
+    """
     agent = factory.agents[flight.receiver]
     runner = factory.runners[agent.runner]
     memory, total = _memory(tower.state.hangar(agent.name), agent.memory_bytes)

@@ -16,15 +16,16 @@ import anyio
 from tower.core import ids
 from tower.core.admission import Hold, Refuse, Start, decide, seat_of
 from tower.core.errors import BusyError
+from tower.core.factory import Factory
 from tower.core.failpoint import failpoint
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.core.states import FlightState, Outcome, RunState
 from tower.engine.compose import Prepared, prepare
 from tower.engine.conduct import conduct
+from tower.engine.recover import see_through
 from tower.engine.tower import WORK, LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
-from tower.system.disk import free_bytes
 
 HEADS_PER_AGENT: Final = 64
 """Flights of one agent that a round looks at: more than slots that could ever be free at once on one machine."""
@@ -40,6 +41,8 @@ RETRY_SEC: Final = 1.0
 class _Round:
     """What one look at the queue led to."""
 
+    factory: Factory
+    """By which it was decided."""
     starts: list[Prepared] = field(default_factory=list)
     holds: list[tuple[Flight, Hold]] = field(default_factory=list)
     refusals: list[tuple[Flight, Refuse]] = field(default_factory=list)
@@ -64,21 +67,16 @@ async def dispatch(tower: Tower, *, alive: Callable[[], None], every: float = PA
 
 async def _round(tower: Tower) -> float | None:
     """One look at the queue; returns when the next flight falls due by the clock, if any waits for it."""
+    factory = tower.factory
     queue, chains, due = await tower.store.read(partial(_look, now=tower.clock()))
     if not queue:
         return due
-    decisions = decide(
-        queue,
-        factory=tower.factory,
-        itineraries=chains,
-        alive=tower.seats(),
-        rails=tower.rails(free_bytes(tower.state.root)),
-    )
-    result = _Round()
+    decisions = decide(queue, factory=factory, itineraries=chains, alive=tower.seats(), rails=tower.rails())
+    result = _Round(factory)
     for flight in queue:
         match decisions[flight.id]:
             case Start():
-                prepared = await prepare(tower, flight)
+                prepared = await prepare(tower, factory, flight)
                 if isinstance(prepared, Hold):
                     result.holds.append((flight, prepared))
                 else:
@@ -95,15 +93,30 @@ async def _round(tower: Tower) -> float | None:
         failpoint("claim.after")
         for prepared, run in claimed:
             live = LiveRun(
-                run=run, agent=prepared.agent, runner=prepared.runner, seat=seat_of(prepared.agent, run.itinerary)
+                run=run,
+                agent=prepared.agent,
+                runner=prepared.runner,
+                seat=seat_of(prepared.agent, run.itinerary),
+                stopping=_told_to_everybody(tower),
             )
             tower.live[run.id] = live
-            tower.tasks.start_soon(conduct, tower, live, prepared, name=f"conduct {run.id}")
+            task = partial(conduct, tower, live, prepared)
+            tower.tasks.start_soon(see_through, tower, live, task, name=f"conduct {run.id}")
+        if result.holds or result.refusals or len(claimed) < len(result.starts):
+            # A slot that was given away and not taken, or a place at the head of the queue, is the next one's at once.
+            tower.wake()
     return due
 
 
+def _told_to_everybody(tower: Tower) -> str | None:
+    """The word with which all runs were asked to end since the queue was looked at, and so this one as well."""
+    if tower.ground_stop is not None:
+        return "halted"
+    return "stop" if tower.stopping else None
+
+
 def _look(connection: Connection, *, now: float) -> tuple[list[Flight], dict[str, Itinerary], float | None]:
-    queue = flights.queue_heads(connection, per_agent=HEADS_PER_AGENT)
+    queue = flights.queue_heads(connection, per_agent=HEADS_PER_AGENT, now=now)
     chains = {}
     for identity in {flight.itinerary for flight in queue}:
         found = itineraries.get(connection, identity)
@@ -114,7 +127,9 @@ def _look(connection: Connection, *, now: float) -> tuple[list[Flight], dict[str
 
 def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tuple[Prepared, Run]]:
     """The transaction of a round. A flight that moved meanwhile (cancelled) is passed over."""
-    for flight, hold in result.holds:
+    # What an edit may have mended meanwhile is decided anew: nobody would release such a hold.
+    still_so = tower.factory is result.factory
+    for flight, hold in result.holds if still_so else ():
         release_at = None if hold.seconds is None else tower.clock() + hold.seconds
         moved = flights.move(
             connection,
@@ -192,7 +207,7 @@ def explain_waiting(tower: Tower, queue: Sequence[Flight], chains: dict[str, Iti
         factory=tower.factory,
         itineraries=chains,
         alive=tower.seats(),
-        rails=tower.rails(free_bytes(tower.state.root)),
+        rails=tower.rails(),
     )
     words = {}
     for flight in queued:

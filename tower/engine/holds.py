@@ -15,7 +15,6 @@ from tower.engine.compose import missing_environment
 from tower.engine.tower import Tower, log
 from tower.store import events, flights
 from tower.store.database import Connection
-from tower.system.disk import free_bytes
 
 LOOK_SEC: Final = 5.0
 """How often holds that end by themselves are looked at."""
@@ -51,8 +50,8 @@ async def watch(tower: Tower) -> None:
 async def _look(tower: Tower) -> None:
     held = await tower.store.read(flights.held)
     now = tower.clock()
-    free = free_bytes(tower.state.root)
-    room = free >= tower.factory.settings.min_free_bytes
+    free = tower.free_bytes()
+    room = free is None or free >= tower.factory.settings.min_free_bytes
     due = [
         flight.id
         for flight in held

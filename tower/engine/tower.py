@@ -22,6 +22,7 @@ from tower.core.records import Event, Run
 from tower.engine.bus import Bus
 from tower.store.database import Store
 from tower.system.ballast import Ballast
+from tower.system.disk import free_bytes
 from tower.system.keeperlink import KeeperLink
 from tower.system.logs import Redaction
 from tower.system.statedir import StateDir
@@ -106,13 +107,21 @@ class Tower:
         """A fresh id, from the tower's clock and chance."""
         return ids.new_id(prefix, self.clock(), self.chance(ids.RANDOM_BYTES))
 
-    def rails(self, free_bytes: int | None) -> Rails:
+    def free_bytes(self) -> int | None:
+        """Of the state folder's disk; None when that cannot be told."""
+        try:
+            return free_bytes(self.state.root)
+        except OSError as error:
+            log.warning("disk.unknown", folder=str(self.state.root), error=str(error))
+            return None
+
+    def rails(self) -> Rails:
         """What bounds the factory now."""
         return Rails(
             now=self.clock(),
             ground_stop=self.ground_stop.words() if self.ground_stop else None,
             draining=self.draining or self.stopping,
-            free_bytes=free_bytes,
+            free_bytes=self.free_bytes(),
         )
 
     def jitter(self) -> float:

@@ -80,8 +80,8 @@ def move(connection: Connection, identity: str, after: FlightState, **changes: A
     return cursor.rowcount == 1
 
 
-def queue_heads(connection: Connection, *, per_agent: int) -> list[Flight]:
-    """The next flights of every agent that has any queued, in the order in which each is served.
+def queue_heads(connection: Connection, *, per_agent: int, now: float) -> list[Flight]:
+    """The next flights of every agent that has any queued and due, in the order in which each is served.
 
     The cost grows with the number of agents, not with the length of the queue.
     """
@@ -98,8 +98,8 @@ def queue_heads(connection: Connection, *, per_agent: int) -> list[Flight]:
             for one in rows(
                 connection,
                 "SELECT * FROM flights WHERE state = 'queued' AND receiver = ?"
-                " ORDER BY priority DESC, created_at, id LIMIT ?",
-                (agent, per_agent),
+                " AND (not_before IS NULL OR not_before <= ?) ORDER BY priority DESC, created_at, id LIMIT ?",
+                (agent, now, per_agent),
             )
         ]
     return heads
