@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from conftest import Daemon, eventually
+from e2e.daemon_process import Daemon, eventually
 
 ONE = """
 [agents.one]

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Daemon, eventually
+
+from e2e.daemon_process import Daemon, eventually
 
 ECHO = """
 [agents.echo]

@@ -6,7 +6,8 @@ import os
 import signal
 
 import pytest
-from conftest import Daemon, eventually
+
+from e2e.daemon_process import Daemon, eventually
 
 GATED = """
 [agents.gated]

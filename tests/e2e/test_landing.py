@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Daemon, eventually
+
+from e2e.daemon_process import Daemon, eventually
 
 ECHO = """
 [agents.echo]

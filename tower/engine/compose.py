@@ -99,13 +99,19 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
             f" ({agent.context_budget}); shorten it and send anew, or raise the budget",
         )
     program = _argv(tower, prepared, _place(tower, prepared))[0]
-    if shutil.which(program, path=found.values["PATH"]) is None:
+    if not _is_installed(program, agent.work_dir, found.values["PATH"]):
         return Hold(
             HeldReason.QUOTA,
             f"cannot find the program {program} of runner {runner.name}; install it, or put it on the tower's PATH",
             PROGRAM_PAUSE_SEC,
         )
     return replace(prepared, estimate_tokens=estimate)
+
+
+def _is_installed(program: str, work_dir: str, path: str) -> bool:
+    """Whether a program is there. A relative path counts from where the run works; snapshots are of that place."""
+    named = str(Path(work_dir, program)) if "/" in program else program
+    return shutil.which(named, path=path) is not None
 
 
 def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> Launch:

@@ -70,7 +70,7 @@ async def follow(tower: Tower, live: LiveRun, link: KeeperLink) -> None:
     live.link = link
     try:
         if live.stopping is not None:
-            await link.stop(live.stopping, tower.factory.settings.grace_sec)
+            await _ask_to_stop(tower, live, live.stopping)
         async for word in link.words():
             if isinstance(word, Grew | Exited):
                 tower.bus.pulse(live.run.id)
@@ -105,10 +105,14 @@ async def stop(tower: Tower, live: LiveRun, word: str) -> None:
 async def stop_every(tower: Tower, word: str) -> None:
     """Ask every run to end. A keeper that cannot be asked is logged; its own limits go on."""
     for live in list(tower.live.values()):
-        try:
-            await stop(tower, live, word)
-        except ConflictError as error:
-            log.warning("run.cannot-stop", run=live.run.id, error=str(error))
+        await _ask_to_stop(tower, live, word)
+
+
+async def _ask_to_stop(tower: Tower, live: LiveRun, word: str) -> None:
+    try:
+        await stop(tower, live, word)
+    except ConflictError as error:
+        log.warning("run.cannot-stop", run=live.run.id, error=str(error))
 
 
 def _write_folder(tower: Tower, live: LiveRun, start: Launch) -> Path:

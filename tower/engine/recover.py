@@ -7,6 +7,7 @@ says `core.recovery.settle`; nothing is started again before all of the earlier 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,10 @@ MUTE_SEC: Final = 1.0
 """Pause before a keeper that lives and does not answer (stopped, or of another protocol) is asked again."""
 
 
+DEFECT_SEC: Final = 5.0
+"""Pause before a run whose task failed by a defect is looked at anew."""
+
+
 async def settle_open(tower: Tower) -> None:
     """Settle every open run, or watch it again. Returns when it is known of each which."""
     open_runs = await tower.store.read(
@@ -57,6 +62,27 @@ async def settle_open(tower: Tower) -> None:
                 group.start_soon(one, run, process)
 
 
+async def see_through(tower: Tower, live: LiveRun, task: Callable[[], Awaitable[None]]) -> None:
+    """Carry out the task of one run. A defect in it must neither end the tower nor leave the run open for ever:
+    what is there is looked at anew, as at a start, until the run is settled or watched again."""
+    while True:
+        try:
+            await task()
+            return
+        except Exception as error:
+            log.exception("run.defect", run=live.run.id, error=str(error))
+        await anyio.sleep(DEFECT_SEC)
+        if live.run.id not in tower.live:
+            return
+        task = partial(_look_anew, tower, live)
+
+
+async def _look_anew(tower: Tower, live: LiveRun) -> None:
+    process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
+    assert process is not None  # noqa: S101 (a foreign key of the run)
+    await _act(tower, live, process)
+
+
 async def _settle_one(tower: Tower, run: Run, process: Process) -> None:
     live = _live(tower, run)
     tower.live[run.id] = live
@@ -71,7 +97,8 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
     match decision:
         case Settlement.ADOPT:
             assert keeper is not None  # noqa: S101 (adopting follows from a living keeper)
-            tower.tasks.start_soon(_adopt, tower, live, process, keeper, name=f"adopt {live.run.id}")
+            adopt = partial(_adopt, tower, live, process, keeper)
+            tower.tasks.start_soon(see_through, tower, live, adopt, name=f"adopt {live.run.id}")
         case Settlement.VOID_AND_REQUEUE:
             # Without the folder no keeper can make `start` in it any more.
             if found.start is not None or not Path(process.folder).exists() or void_start(process.folder):

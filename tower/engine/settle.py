@@ -27,7 +27,7 @@ from tower.store.database import DISK_FULL, Connection
 from tower.system.files import read_regular, write_private
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
-from tower.system.runrecords import read_exit
+from tower.system.runrecords import read_exit, started_at
 from tower.system.survivors import end_survivors
 
 ANSWER_BYTES: Final = 1 << 20
@@ -50,6 +50,7 @@ class Settlement:
     """All that one settling transaction writes."""
 
     run: Run
+    started_at: float | None
     ended_at: float
     exit: ExitRecord | None
     reading: Reading
@@ -166,6 +167,7 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
     record = evidence.exit
     settlement = Settlement(
         run=live.run,
+        started_at=started_at(folder),
         ended_at=record.ended_at if record else seen_at or tower.clock(),
         exit=record,
         reading=evidence.reading,
@@ -218,6 +220,10 @@ def _unavailable_so_far(run: Run, connection: Connection) -> int:
 
 def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None:
     run, reading, record = done.run, done.reading, done.exit
+    known = runs.get(connection, run.id)
+    if known is not None and known.started_at is None:
+        # The tower before died between the start and its record.
+        runs.update(connection, run.id, started_at=done.started_at)
     runs.update(
         connection,
         run.id,

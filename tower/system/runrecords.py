@@ -49,6 +49,14 @@ def read_start(folder: str | Path) -> StartRecord | None:
     return StartRecord(**fields) if fields else None
 
 
+def started_at(folder: str | Path) -> float | None:
+    """When the start was decided, in seconds since the epoch; None when it was not."""
+    try:
+        return Path(folder, START).lstat().st_mtime
+    except OSError:
+        return None
+
+
 def read_exit(folder: str | Path) -> ExitRecord | None:
     """How the program of the run in `folder` ended; None while it runs, and when its end was not recorded."""
     fields = _read(Path(folder, EXIT), _EXIT_FIELDS)
