@@ -56,6 +56,7 @@ class AgentReader:
         work_dir = resolve_work_dir(name, self.tables, self.settings, self.folder, self.findings)
         check_placeholders(checked.value.args, ("agents", name, "args"), self.findings)
         self._check_variables(name, inherited)
+        self._check_resident(name, checked, runner)
         if runner is None or instructions is None:
             return None
         values = {**inherited.values, "runner": runner, "persona": persona, "role": role}
@@ -151,6 +152,27 @@ class AgentReader:
         if not text:
             self.findings.error(path, f"names {value}, which says nothing", "write something into it")
         return text
+
+    def _check_resident(self, name: str, checked: Checked[AgentTable], runner: str | None) -> None:
+        """Refuse a resident that could not be one, and what is said of one where there is none."""
+        table, path = checked.value, ("agents", name)
+        if not table.resident:
+            for key in ("max_turns", "max_idle_sec"):
+                if getattr(table, key) is not None and "resident" not in checked.unsound:
+                    self.findings.warning((*path, key), "is for residents alone", "write resident = true, or remove it")
+            return
+        if runner is not None and self.runners.found[runner].protocol is None:
+            self.findings.error(
+                (*path, "resident"),
+                f"runner {runner} cannot be resident: it has no protocol",
+                f"write protocol in [runners.{runner}], or remove resident"
+                if runner in self.tables.runner_names
+                else "name a runner of [runners.NAME] that has a protocol, or remove resident",
+            )
+        if table.max_concurrent is not None and table.max_concurrent > 1:
+            self.findings.error(
+                (*path, "max_concurrent"), "a resident takes one flight at a time", "remove it, or remove resident"
+            )
 
     def _check_variables(self, name: str, inherited: Inherited) -> None:
         for variable in inherited.env.keys() & inherited.env_from.keys():

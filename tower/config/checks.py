@@ -76,6 +76,26 @@ def check_reach(agents: Mapping[str, Agent], routes: frozenset[Route], max_hops:
             )
 
 
+def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> None:
+    """Every resident keeps a slot for its process: refuse more of them than there are, and warn when none is left."""
+    enabled = [agent for agent in agents.values() if agent.enabled]
+    kept = sum(agent.resident for agent in enabled)
+    path: KeyPath = ("defaults", "max_concurrent_runs")
+    place = path if path in findings.positions else ("agents", *(agent.name for agent in enabled if agent.resident))[:2]
+    if kept > slots:
+        findings.error(
+            place,
+            f"there are {kept} residents, and {slots} runs may be alive at once",
+            f"write max_concurrent_runs = {kept} or more in [defaults]",
+        )
+    elif kept == slots and kept < len(enabled):
+        findings.warning(
+            place,
+            f"the {kept} residents keep all {slots} slots, so that no other agent ever starts",
+            f"write max_concurrent_runs = {kept + 1} or more in [defaults]",
+        )
+
+
 def distances(ways_in: Iterable[str], routes: frozenset[Route]) -> dict[str, int]:
     """How many routes lead from the nearest way in to each agent that can be reached; 0 for a way in itself."""
     after: dict[str, list[str]] = {}

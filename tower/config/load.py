@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tower.config.agents import AgentReader
-from tower.config.checks import check_reach, check_ways_in, read_routes
+from tower.config.checks import check_reach, check_slots, check_ways_in, read_routes
 from tower.config.document import parse
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.layout import resolve_settings
@@ -89,6 +89,7 @@ def _read(
     check_ways_in(tables, findings)
     if not findings.has_errors:
         check_reach(agents, routes, settings.max_hops, findings)
+        check_slots(agents, settings.max_concurrent_runs, findings)
     factory = Factory(
         path=str(file),
         digest=_digest(text, *(source.text for source in library.texts)),

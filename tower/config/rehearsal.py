@@ -27,9 +27,18 @@ def rehearsal_runner(spec: str, folder: Path) -> Runner:
 
 
 def rehearse(factory: Factory, runner: Runner) -> Factory:
-    """The same factory with this runner for every agent; models of other runners are dropped with them."""
+    """The same factory with this runner for every agent; models of other runners are dropped with them.
+
+    Where the runner's program cannot stay, residents are started for each flight like everybody else.
+    """
     agents = {
-        name: replace(agent, runner=runner.name, model=None, origins={**agent.origins, "runner": "--runner"})
+        name: replace(
+            agent,
+            runner=runner.name,
+            model=None,
+            resident=agent.resident and runner.protocol is not None,
+            origins={**agent.origins, "runner": "--runner"},
+        )
         for name, agent in factory.agents.items()
     }
     return replace(factory, agents=agents, runners={**factory.runners, runner.name: runner})

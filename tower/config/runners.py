@@ -6,6 +6,7 @@ What a runner of each kind does is left to `tower.runners`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,7 @@ class Runners:
             env_from=table.env_from,
             max_concurrent=table.max_concurrent,
             stop_signal=table.stop_signal,
+            protocol=table.protocol,
             estimate_base=table.estimate.base,
             estimate_per_byte=table.estimate.per_byte,
         )
@@ -76,7 +78,7 @@ class Runners:
         if problem:
             self._findings.error(path, *problem)
             return None
-        return Runner(name=runner.name, kind=runner.kind, detail=str(script))
+        return replace(runner, detail=str(script))
 
 
 def script_problem(script: Path) -> tuple[str, str] | None:

@@ -21,6 +21,9 @@ DURATION_HINT: Final = 'write seconds (900), or text such as "30s", "15m", "2h",
 RUNNER_OUTPUTS_LATER: Final = PRESETS
 """A program with a preset has a reader of its own."""
 
+PROTOCOLS_LATER: Final = ("claude-stream-json", "acp", "codex-app-server")
+"""How agent programs with a preset are kept alive."""
+
 STOP_SIGNALS: Final = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 """Signals that a program can catch and end on; KILL comes after `grace_sec` in any case."""
 
@@ -104,6 +107,12 @@ def _signal(value: str) -> str:
 def _output(value: Any) -> Any:
     if value in RUNNER_OUTPUTS_LATER:
         raise RefusedValueError(f"{value!r} is not available yet", 'write "text" or "report"')
+    return value
+
+
+def _protocol(value: Any) -> Any:
+    if value in PROTOCOLS_LATER:
+        raise RefusedValueError(f"{value!r} is not available yet", 'write "jsonl"')
     return value
 
 
@@ -191,6 +200,9 @@ class AgentTable(Shared):
     access: Literal["read-write", "read-only"] = "read-write"
     entry: bool = False
     enabled: bool = True
+    resident: bool = False
+    max_turns: Annotated[int, between(1, 1_000_000)] | None = None
+    max_idle_sec: OptionalLimit = None
     recovery: Literal["automatic", "manual", "never"] = "automatic"
     recover_on: Interruptions = ("tower_restart", "crash", "lost")
     args: Names = ()
@@ -220,6 +232,7 @@ class RunnerTable(BaseModel):
     env_from: Names = ()
     max_concurrent: Concurrency | None = None
     stop_signal: Annotated[Short, AfterValidator(_signal)] = "TERM"
+    protocol: Annotated[Literal["jsonl"] | None, BeforeValidator(_protocol)] = None
     estimate: EstimateTable = EstimateTable()
 
 

@@ -24,6 +24,8 @@ class Seat:
     itinerary: str
     tree: str | None
     """Real path of the live tree it may write to; None for a snapshot."""
+    is_turn: bool = False
+    """Of a resident: it takes the slot that is kept for the process, and no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,10 @@ class Rails:
     draining: bool = False
     free_bytes: int | None = None
     """Of the state folder's disk; None when it could not be read."""
+    paused: Mapping[str, str] = field(default_factory=dict)
+    """Agent -> who paused it."""
+    residents: Mapping[str, str | None] = field(default_factory=dict)
+    """For each resident, in words, why its process takes no turn now; None when it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class _Room:
     runners: Counter[str] = field(default_factory=Counter)
     chains: Counter[str] = field(default_factory=Counter)
     trees: dict[str, str] = field(default_factory=dict)
+    transient: int = 0
+    """Runs with a process of their own."""
 
     def __post_init__(self) -> None:
         for seat in self.seats:
@@ -90,6 +98,7 @@ class _Room:
 
     def _count(self, seat: Seat) -> None:
         self.agents[seat.agent] += 1
+        self.transient += not seat.is_turn
         self.runners[seat.runner] += 1
         self.chains[seat.itinerary] += 1
         if seat.tree is not None:
@@ -99,7 +108,13 @@ class _Room:
 def seat_of(agent: Agent, itinerary: str) -> Seat:
     """What a run of this agent takes up."""
     writes = agent.access is Access.READ_WRITE
-    return Seat(agent=agent.name, runner=agent.runner, itinerary=itinerary, tree=agent.work_dir if writes else None)
+    return Seat(
+        agent=agent.name,
+        runner=agent.runner,
+        itinerary=itinerary,
+        tree=agent.work_dir if writes else None,
+        is_turn=agent.resident,
+    )
 
 
 def decide(
@@ -145,6 +160,7 @@ def _decide_one(
         or _agent_stands(flight, factory)
         or _within_run_cap(itinerary, started)
         or _due(flight, rails)
+        or _is_let_work(factory.agents[flight.receiver], room, rails)
         or _has_room(factory.agents[flight.receiver], factory, room)
         or _has_disk(factory, rails)
         or Start()
@@ -199,11 +215,26 @@ def _due(flight: Flight, rails: Rails) -> Decision | None:
     return None
 
 
+def _is_let_work(agent: Agent, room: _Room, rails: Rails) -> Decision | None:
+    if agent.name in rails.paused:
+        return Wait(
+            f"agent {agent.name} was paused by {rails.paused[agent.name]}; `tower agents resume {agent.name}` goes on"
+        )
+    if not agent.resident:
+        return None
+    if room.agents[agent.name]:
+        return Wait(f"agent {agent.name} is at work on another flight: one at a time")
+    why = rails.residents.get(agent.name, "has no process yet")
+    return None if why is None else Wait(f"agent {agent.name} {why}")
+
+
 def _has_room(agent: Agent, factory: Factory, room: _Room) -> Decision | None:
     settings = factory.settings
     runner = factory.runners[agent.runner]
-    if len(room.seats) >= settings.max_concurrent_runs:
-        return Wait(f"all {settings.max_concurrent_runs} slots are taken (defaults.max_concurrent_runs)")
+    kept = len(factory.residents)
+    if not agent.resident and room.transient + kept >= settings.max_concurrent_runs:
+        residents = f", {kept} of them kept for residents" if kept else ""
+        return Wait(f"all {settings.max_concurrent_runs} slots are taken{residents} (defaults.max_concurrent_runs)")
     if agent.max_concurrent is not None and room.agents[agent.name] >= agent.max_concurrent:
         return Wait(f"agent {agent.name} has its {agent.max_concurrent} runs (agents.{agent.name}.max_concurrent)")
     if runner.max_concurrent is not None and room.runners[runner.name] >= runner.max_concurrent:

@@ -50,6 +50,8 @@ class Runner:
     """For `command`: the argv with placeholders. For `cmd`: one element, the script text."""
     detail: str = ""
     """For `fake`: the absolute path of the script; for `unavailable`: the reason."""
+    protocol: str | None = None
+    """How its program is spoken to when it stays for many turns; None: it cannot."""
     args: tuple[str, ...] = ()
     output: str = "text"
     """text or report: what the reader looks for."""
@@ -84,6 +86,11 @@ class Agent:
     access: Access = Access.READ_WRITE
     entry: bool = False
     enabled: bool = True
+    resident: bool = False
+    """One process of it is kept alive, and each flight is a turn of that."""
+    max_turns: int | None = None
+    max_idle_sec: float | None = None
+    """When a resident's process is replaced, and when it is ended until the next flight."""
     recovery: RecoveryPolicy = RecoveryPolicy.AUTOMATIC
     recover_on: frozenset[str] = frozenset({"tower_restart", "crash", "lost"})
     max_recovery_attempts: int = 2
@@ -153,6 +160,15 @@ class Factory:
     runners: Mapping[str, Runner]
     routes: frozenset[Route] = frozenset()
     generation: int = 0
+
+    @property
+    def residents(self) -> tuple[str, ...]:
+        """Names of the agents for which a process is kept."""
+        return tuple(
+            name
+            for name, agent in self.agents.items()
+            if agent.resident and agent.enabled and self.runners[agent.runner].protocol is not None
+        )
 
     def may_send(self, sender: str, receiver: str) -> bool:
         """Whether a declared route leads from one agent to the other."""

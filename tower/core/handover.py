@@ -106,6 +106,44 @@ def recovery_note(facts: RecoveryFacts) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierTurn:
+    """A turn that a process before this one had."""
+
+    run: str
+    sender: str
+    ended_at: float | None
+    outcome: str
+    answer: str | None = None
+
+
+def new_process_note(why: str | None, session: str | None, turns: Sequence[EarlierTurn]) -> str:
+    """What the first turn of a resident's new process is told when there was one before it.
+
+    `why` is how the one before ended, `session` what it called its conversation, `turns` its last, oldest first.
+    """
+    ended = f" The one before it is gone: {inline(why, REASON_CHARS)}." if why else ""
+    offered = (
+        f" Its conversation was called {inline(session, LINE_CHARS)}; if your program could resume that, you remember it."
+        if session
+        else ""
+    )
+    paragraphs = [
+        f"You stay for many messages, and this is the first for a new process of yours.{ended}{offered}"
+        " Unless you remember otherwise, what stands here is all that you know of the time before.",
+        *map(_earlier_turn, turns),
+    ]
+    return "\n\n".join(paragraphs)
+
+
+def _earlier_turn(turn: EarlierTurn) -> str:
+    at = f" at {_moment(turn.ended_at)}" if turn.ended_at is not None else ""
+    told = f"Turn {turn.run}, for {inline(turn.sender, LINE_CHARS)}, ended{at}: {turn.outcome}."
+    if not turn.answer or not turn.answer.strip():
+        return told
+    return f"{told} The end of its answer:\n\n{fence(tail(turn.answer.encode(), LAST_WORDS_BYTES))}"
+
+
 def _what_ended(facts: RecoveryFacts) -> str:
     why = FAILED_ITSELF if facts.why is None else WHY[facts.why]
     ended = f" It ended at {_moment(facts.ended_at)}." if facts.ended_at is not None else ""

@@ -110,6 +110,16 @@ LIMITS: Final = {
         interruption=Interruption.FIRST_OUTPUT,
         reason="it had printed nothing when first_output_sec was over",
     ),
+    "mute": Verdict(
+        outcome=Outcome.INTERRUPTED,
+        interruption=Interruption.CRASH,
+        reason="its program closed its standard output, and could not answer any more",
+    ),
+    "deaf": Verdict(
+        outcome=Outcome.INTERRUPTED,
+        interruption=Interruption.CRASH,
+        reason="its program closed its standard input before it had read what it was told",
+    ),
     "orphan": Verdict(
         outcome=Outcome.INTERRUPTED,
         interruption=Interruption.TOWER_RESTART,
@@ -136,6 +146,39 @@ def verdict(evidence: Evidence) -> Verdict:
         answer=evidence.reading.answer,
         notes=(*evidence.reading.problems, *_notes(record)),
     )
+
+
+def turn_verdict(evidence: Evidence, *, ok: bool | None, failure: str | None = None) -> Verdict:
+    """Judge a turn of a resident. `ok` is what its result line says, and None when it gave none.
+
+    A result stands whatever became of the process afterwards, unless a person had asked the turn to end. Without one
+    the end of the process is what cut the turn off: leaving in the middle is no answer, whatever the exit code.
+    """
+    if ok is None:
+        judged = verdict(evidence)
+        record = evidence.exit
+        if record is not None and judged.interruption is None and judged.outcome in (Outcome.SUCCEEDED, Outcome.FAILED):
+            why = f"its program ended (exit code {record.code}) in the middle of the turn, without a result"
+            line = best_line(evidence.err_tail, "")
+            cut = _crash(_one_line(f"{why}: {line}" if line else why))
+            return replace(cut, answer=judged.answer, notes=judged.notes)
+        return judged
+    asked = None if evidence.stopping == "stop" else evidence.stopping
+    judged = (_stopped(replace(evidence, exit=None)) if asked else None) or _answered(ok, failure, evidence)
+    return replace(
+        judged,
+        reason=None if judged.reason is None else _one_line(judged.reason),
+        answer=evidence.reading.answer,
+        notes=evidence.reading.problems,
+    )
+
+
+def _answered(ok: bool, failure: str | None, evidence: Evidence) -> Verdict:
+    if ok:
+        return Verdict(outcome=Outcome.SUCCEEDED)
+    if evidence.reading.unavailable is not None:
+        return Verdict(outcome=Outcome.UNAVAILABLE, reason=evidence.reading.unavailable)
+    return Verdict(outcome=Outcome.FAILED, reason=failure)
 
 
 def best_line(err_tail: str, out_tail: str) -> str | None:

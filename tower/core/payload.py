@@ -86,6 +86,29 @@ def payload(briefing: Briefing) -> str:
     )
 
 
+def told_anew(briefing: Briefing) -> dict[Part, str]:
+    """What a later turn repeats only when it has changed since the last: memory, and whom it may send to."""
+    return {Part.MEMORY: _memory(briefing), Part.BRIEF: _brief(briefing.peers)}
+
+
+def later_payload(briefing: Briefing, known: Mapping[Part, str]) -> str:
+    """The text of a turn for a process that has had one: who sends what, and of `told_anew` what differs from `known`.
+
+    A handover note, when the flight has one, is told as ever.
+    """
+    now = told_anew(briefing)
+    gone = {Part.MEMORY: "Your memory is empty now.", Part.BRIEF: "You cannot hand work on any more."}
+    changed = {part: text or gone[part] for part, text in now.items() if text != known.get(part, "")}
+    return compose(
+        changed
+        | {
+            Part.HANDOVER: indent_headings(briefing.handover or ""),
+            Part.SENDER: _sender(briefing.sender),
+            Part.BODY: _body(briefing),
+        }
+    )
+
+
 def compose(sections: Mapping[Part, str]) -> str:
     """Join sections in the order of `Part`, one blank line between them; one that is absent or blank leaves no hole."""
     texts = ((part, _trim(sections.get(part, ""))) for part in Part)

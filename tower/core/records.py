@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
 
@@ -79,6 +79,11 @@ class Itinerary:
     cancelled_at: float | None = None
 
 
+RUN_PROCESS: Final = "run"
+RESIDENT_PROCESS: Final = "resident"
+"""What a process is for: one run, or the turns of a resident agent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """One keeper and the agent program under it. A transient run has one; a resident's turns share one."""
@@ -96,6 +101,22 @@ class Process:
     protocol: int | None = None
     ended_at: float | None = None
     last_seen_at: float | None = None
+    kind: str = RUN_PROCESS
+    runner: str | None = None
+    """Of a resident, as the next four."""
+    generation: int | None = None
+    fingerprint: str | None = None
+    """Of the agent and runner that it was started with; see `core.residence`."""
+    token_sha256: str | None = None
+    """A resident's token belongs to its process, and stands for the turn under way."""
+    session: str | None = None
+    """What the program calls its conversation."""
+    turns: int = 0
+    """How many were begun."""
+    exited: bool = False
+    """It ended without being asked to."""
+    reason: str | None = None
+    """Why it ended, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +167,30 @@ class Run:
     workspace_kind: str | None = None
     workspace: str | None = None
     base_commit: str | None = None
+    turn: int | None = None
+    """Of a resident: which of its process's turns this is, counting from 1; None for a run with a process of its own."""
+    out_from: int | None = None
+    out_to: int | None = None
+    """Of a turn: the range of the process's standard output that is its own."""
+    err_from: int | None = None
+    err_to: int | None = None
     notes: tuple[str, ...] = ()
     """What was mended, what could not be enforced, what a person should know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What people and the tower said of an agent, beside its configuration."""
+
+    agent: str
+    paused_at: float | None = None
+    paused_by: str | None = None
+    """Who wants nothing to be started for it."""
+    quarantined_at: float | None = None
+    quarantine: str | None = None
+    """Why its process was given up, in words."""
+    cleared_at: float | None = None
+    """Exits before this do not count any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ def parse_spec(spec: str) -> Runner:
             raise InvalidError("runner-unknown", f"cannot use runner {spec!r}: nothing follows the colon", _forms())
         if head == "cmd":
             return Runner(name=spec, kind=head, command=(rest,))
-        return Runner(name=spec, kind=head, detail=rest)
+        # The scripted agent speaks the protocol of one's own programs, so that residents can be rehearsed.
+        return Runner(name=spec, kind=head, detail=rest, protocol="jsonl" if head == "fake" else None)
     if _PRESET.fullmatch(spec):
         raise InvalidError(
             "runner-not-yet",

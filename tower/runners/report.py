@@ -36,7 +36,7 @@ def reading(runner: Runner, answer: str | None, report: str | None, *, promised:
         values = _parse(report)
     except ValueError as error:
         return replace(without(runner, answer), problems=(f"its report cannot be read: {error}",))
-    return _checked(runner, answer, values)
+    return checked(runner, answer, values)
 
 
 def without(runner: Runner, answer: str | None) -> Reading:
@@ -68,7 +68,8 @@ def _parse_yaml(text: str) -> object:
         raise ValueError(f"it is neither JSON nor YAML ({inline(str(error), 100) or 'too deep'})") from error
 
 
-def _checked(runner: Runner, answer: str | None, values: dict[str, Any]) -> Reading:
+def checked(runner: Runner, answer: str | None, values: dict[str, Any], *, whose: str = "report") -> Reading:
+    """A reading from the values of a report, or of what else `whose` names; what cannot be true is left out."""
     problems: list[str] = []
     tokens = {name: _tokens(name, values.get(name), problems) for name in TOKENS}
     cost = _cost(values.get("cost_usd"), tokens, problems)
@@ -80,7 +81,7 @@ def _checked(runner: Runner, answer: str | None, values: dict[str, Any]) -> Read
         tokens_in=tokens["tokens_in"],
         tokens_cached=tokens["tokens_cached"],
         tokens_out=tokens["tokens_out"],
-        problems=tuple(problems),
+        problems=tuple(f"its {whose}'s {problem}" for problem in problems),
     )
 
 
@@ -90,7 +91,7 @@ def _tokens(name: str, value: Any, problems: list[str]) -> int | None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # The comparison is false for NaN and the infinities as well.
     if not number or not 0 <= value <= MAX_TOKENS or value != int(value):
-        problems.append(f"its report's {name} is no count between 0 and {MAX_TOKENS}")
+        problems.append(f"{name} is no count between 0 and {MAX_TOKENS}")
         return None
     return int(value)
 
@@ -101,11 +102,11 @@ def _cost(value: object, tokens: dict[str, int | None], problems: list[str]) -> 
     try:
         cost = costs.parse(value)
     except ValueError as error:
-        problems.append(f"its report's cost_usd {error}")
+        problems.append(f"cost_usd {error}")
         return None
     if cost == 0 and any(tokens.values()):
         # Programs without a price list say 0; believing it would make the work look free.
-        problems.append("its report's cost_usd is 0 beside real tokens, and is not believed")
+        problems.append("cost_usd is 0 beside real tokens, and is not believed")
         return None
     return cost
 
@@ -114,6 +115,6 @@ def _model(value: object, problems: list[str]) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip():
-        problems.append("its report's model is no text")
+        problems.append("model is no text")
         return None
     return inline(value, _MODEL_CHARS)

@@ -69,13 +69,22 @@ def get(connection: Connection, identity: str) -> Run | None:
 def process(connection: Connection, identity: str) -> Process | None:
     """One process by its whole id."""
     found = row(connection, "SELECT * FROM processes WHERE id = ?", (identity,))
-    return Process(**{name: found[name] for name in _PROCESS_COLUMNS}) if found else None
+    return process_of(found) if found else None
+
+
+def process_of(found: sqlite3.Row) -> Process:
+    """A row of the table as a record."""
+    return Process(**{name: found[name] for name in _PROCESS_COLUMNS} | {"exited": bool(found["exited"])})
 
 
 def by_token(connection: Connection, token_sha256: str) -> Run | None:
-    """The run that a token's hash belongs to, if that run is still open."""
-    sql = "SELECT * FROM runs WHERE token_sha256 = ? AND state != 'ended'"
-    found = row(connection, sql, (token_sha256,))
+    """The open run that a token's hash stands for: its own, or the turn under way of the process that has the token."""
+    found = row(connection, "SELECT * FROM runs WHERE token_sha256 = ? AND state != 'ended'", (token_sha256,)) or row(
+        connection,
+        "SELECT runs.* FROM processes JOIN runs ON runs.process = processes.id"
+        " WHERE processes.token_sha256 = ? AND runs.state = 'running'",
+        (token_sha256,),
+    )
     return _run(connection, found) if found else None
 
 

@@ -62,8 +62,31 @@ CREATE TABLE processes (
   pid_ticks    INTEGER,
   protocol     INTEGER,
   ended_at     REAL,
-  last_seen_at REAL
+  last_seen_at REAL,
+  kind         TEXT NOT NULL,
+  runner       TEXT,
+  generation   INTEGER,
+  fingerprint  TEXT,
+  token_sha256 TEXT,
+  session      TEXT,
+  turns        INTEGER NOT NULL,
+  exited       INTEGER NOT NULL,
+  reason       TEXT
 ) STRICT;
+
+-- A resident has one living process; the index holds that, whatever the engine does.
+CREATE UNIQUE INDEX processes_resident ON processes (agent) WHERE kind = 'resident' AND ended_at IS NULL;
+CREATE INDEX processes_of_resident ON processes (agent, ended_at) WHERE kind = 'resident';
+CREATE UNIQUE INDEX processes_token ON processes (token_sha256) WHERE token_sha256 IS NOT NULL;
+
+CREATE TABLE standings (
+  agent          TEXT PRIMARY KEY,
+  paused_at      REAL,
+  paused_by      TEXT,
+  quarantined_at REAL,
+  quarantine     TEXT,
+  cleared_at     REAL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE runs (
   id              TEXT PRIMARY KEY,
@@ -104,11 +127,17 @@ CREATE TABLE runs (
   workspace_kind  TEXT,
   workspace       TEXT,
   base_commit     TEXT,
+  turn            INTEGER,
+  out_from        INTEGER,
+  out_to          INTEGER,
+  err_from        INTEGER,
+  err_to          INTEGER,
   notes           TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 
 CREATE INDEX runs_open ON runs (state) WHERE state != 'ended';
 CREATE INDEX runs_of_itinerary ON runs (itinerary);
+CREATE INDEX runs_of_process ON runs (process);
 CREATE INDEX runs_of_agent ON runs (agent, id);
 CREATE UNIQUE INDEX runs_token ON runs (token_sha256) WHERE token_sha256 IS NOT NULL;
 
