@@ -21,6 +21,10 @@ NAMES: Final = (
     "keeper.before",
     "keeper.after",
     "keeper.recorded",
+    "turn.before",
+    "turn.written",
+    "turn.recorded",
+    "turn.told",
     "settle.before",
     "settle.after",
     "workspace.removed",
@@ -36,6 +40,9 @@ KEEPER_NAMES: Final = (
     "keeper.swept",
 )
 """Inside the keeper, in order; they travel in its plan."""
+
+KEEPER_TURN_NAMES: Final = ("keeper.turn-taken",)
+"""Inside the keeper of a resident, once a turn."""
 
 _armed: dict[str, Callable[[], None]] = {}
 

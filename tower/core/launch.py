@@ -79,6 +79,8 @@ class KeeperPlan:
     max_log_bytes: int
     stop_signal: int
     secrets: tuple[str, ...] = ()
+    resident: bool = False
+    """The program stays for many turns: `turns/` is there, and of the limits only `orphan` counts between them."""
     descriptor_limit: int | None = None
     """Soft limit on open files that the program gets; None leaves it as the tower has it."""
     failpoints: Mapping[str, str] = field(default_factory=dict)
@@ -113,7 +115,8 @@ class ExitRecord:
     """Logical size of the standard output after masking: the end offset of its log."""
     err_bytes: int
     limit: str | None = None
-    """timeout, stall, first_output or orphan, when the keeper ended the run because of it."""
+    """timeout, stall, first_output or orphan, when the keeper ended the run because of it; of a resident also mute
+    (standard output closed) and deaf (standard input closed)."""
     stopping: str | None = None
     """The word that came with a tower's request to stop (cancelled, halted, stop, removed)."""
     start_error: str | None = None

@@ -14,19 +14,20 @@ from typing import Final
 from tower.core import failpoint
 
 VARIABLE: Final = "TOWER_FAILPOINTS"
+IN_KEEPERS: Final = (*failpoint.KEEPER_NAMES, *failpoint.KEEPER_TURN_NAMES)
 ACTIONS: Final = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 def arm(environ: Mapping[str, str]) -> None:
     """End, or stop, this very process at each named place. Raises `ValueError` for a name that stands nowhere."""
     for name, action in _named(environ).items():
-        if name not in failpoint.KEEPER_NAMES:
+        if name not in IN_KEEPERS:
             failpoint.arm(name, partial(os.kill, os.getpid(), ACTIONS[action]))
 
 
 def for_keepers(environ: Mapping[str, str]) -> dict[str, str]:
     """Those that stand in the keeper: they travel in its plan."""
-    return {name: action for name, action in _named(environ).items() if name in failpoint.KEEPER_NAMES}
+    return {name: action for name, action in _named(environ).items() if name in IN_KEEPERS}
 
 
 def _named(environ: Mapping[str, str]) -> dict[str, str]:

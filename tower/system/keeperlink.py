@@ -49,7 +49,14 @@ class Gone:
     """Nothing of the run is left, or the record says what is."""
 
 
-Word = Grew | Ending | Exited | Gone
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The last turn that a resident's keeper has begun to tell; 0 for none."""
+
+    number: int
+
+
+Word = Grew | Ending | Exited | Gone | Turn
 
 
 class KeeperLink:
@@ -85,6 +92,17 @@ class KeeperLink:
     async def poke(self) -> None:
         """Say that the run made a tool call, so that it is not taken for stalled. Raises ConflictError."""
         await self._ask("poke")
+
+    async def turn(self, number: int, *limits: float | None) -> None:
+        """Have a resident told the turn that lies in its folder, with timeout, stall and first output in seconds.
+
+        A word `Turn` answers. Raises ConflictError.
+        """
+        await self._ask(" ".join(["turn", str(number), *("-" if it is None else f"{it:.3f}" for it in limits)]))
+
+    async def done(self) -> None:
+        """Say that the turn is over, so that its limits do not count any more. Raises ConflictError."""
+        await self._ask("done")
 
     async def aclose(self) -> None:
         """Part from the keeper. Doing so twice is fine."""
@@ -212,6 +230,8 @@ def _read_word(line: str) -> Word | None:
             return Grew(out=int(out), err=int(err))
         case ["ending", why]:
             return Ending(why=why)
+        case ["turn", number] if number.isdecimal():
+            return Turn(int(number))
         case ["exited"]:
             return Exited()
         case ["gone"]:

@@ -211,6 +211,7 @@ def _as_it_crosses(plan: KeeperPlan) -> Plan:
             "orphan": limits.orphan,
         },
         "max_log_bytes": plan.max_log_bytes,
+        "resident": plan.resident,
         "stop_signal": int(plan.stop_signal),
         "patterns": list(patterns(plan.secrets)),
         "failpoints": dict(plan.failpoints),

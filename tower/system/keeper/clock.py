@@ -33,16 +33,41 @@ class Clock:
         self.now += passed if passed <= GAP else TICK
 
 
-class LimitWatch:
-    """Which limit of the run has passed. All times are those of one `Clock`, which began with the program."""
+MUTE_AFTER: Final = 1.0
+"""Seconds that a resident may live on when it has closed its output: a program that ends closes it just before."""
 
-    __slots__ = ("_alone_since", "_heard", "_last_sign", "_seconds")
+
+class LimitWatch:
+    """Which limit of the run has passed. All times are those of one `Clock`, which began with the program.
+
+    A resident's limits are those of its turn; between turns only the orphan's is counted.
+    """
+
+    __slots__ = ("_alone_since", "_began", "_heard", "_last_sign", "_mute_at", "_seconds")
 
     def __init__(self, seconds: LimitSeconds) -> None:
         self._seconds = seconds
+        self._began = 0.0
         self._heard = False
         self._last_sign = 0.0
         self._alone_since: float | None = None
+        self._mute_at = NEVER
+
+    def begin_turn(
+        self, now: float, *, timeout: float | None, stall: float | None, first_output: float | None
+    ) -> None:
+        """From now on these limits hold, counted from now."""
+        self._seconds = {**self._seconds, "timeout": timeout, "stall": stall, "first_output": first_output}
+        self._began = self._last_sign = now
+        self._heard = False
+
+    def end_turn(self) -> None:
+        """None of a turn's limits holds any more."""
+        self._seconds = {**self._seconds, "timeout": None, "stall": None, "first_output": None}
+
+    def muted(self, now: float) -> None:
+        """A resident has closed its standard output: it can answer nothing any more."""
+        self._mute_at = now + MUTE_AFTER
 
     def heard(self, now: float) -> None:
         """The program wrote something."""
@@ -71,11 +96,11 @@ class LimitWatch:
 
     def _due(self) -> list[tuple[float, str]]:
         seconds = self._seconds
-        due = [(NEVER, "")]
+        due = [(NEVER, ""), (self._mute_at, "mute")]
         if seconds["timeout"] is not None:
-            due.append((seconds["timeout"], "timeout"))
+            due.append((self._began + seconds["timeout"], "timeout"))
         if seconds["first_output"] is not None and not self._heard:
-            due.append((seconds["first_output"], "first_output"))
+            due.append((self._began + seconds["first_output"], "first_output"))
         if seconds["stall"] is not None:
             due.append((self._last_sign + seconds["stall"], "stall"))
         if seconds["orphan"] and self._alone_since is not None:

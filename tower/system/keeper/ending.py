@@ -1,6 +1,6 @@
 """How a run is ended, as a timetable: what was asked, which step is due, and until when it may take.
 
-Asked or by a limit: the polite signal to the program, then to its group, then KILL to all. After the program's own
+Asked or by a limit: for a resident the end of its input, and a moment to go by itself; the polite signal to the program, then to its group, then KILL to all. After the program's own
 end: TERM to what it left, then KILL to all. Carrying the steps out is left to `supervisor`.
 """
 
@@ -12,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+EOF_BEFORE: Final = 0.5
+"""Seconds between the end of a resident's input and the polite signal: programs that heed it are gone in 0.1 s."""
+
 GROUP_AFTER: Final = 2.0
 """Seconds from the polite signal to the program alone to the same for its process group."""
 
@@ -22,11 +25,12 @@ GIVE_UP_AFTER: Final = 10.0
 class Ending:
     """All times are those of the keeper's clock. `limit` and `word` say who asked first, for the record."""
 
-    __slots__ = ("_group_at", "_kill_at", "limit", "word")
+    __slots__ = ("_group_at", "_kill_at", "_signal_at", "limit", "word")
 
     def __init__(self) -> None:
         self.limit: str | None = None
         self.word: str | None = None
+        self._signal_at = NEVER
         self._group_at = NEVER
         self._kill_at = NEVER
 
@@ -35,16 +39,20 @@ class Ending:
         """The word of a tower, or the limit that passed; None while nothing asks for an end."""
         return self.word or self.limit
 
-    def ask(self, now: float, grace: float, *, word: str | None = None, limit: str | None = None) -> bool:
+    def ask(
+        self, now: float, grace: float, *, word: str | None = None, limit: str | None = None, wait: float = 0.0
+    ) -> bool:
         """Begin the end of a living program; asked again, only a shorter grace has an effect.
 
-        True when this was the first time, and the polite signal is to be given.
+        True when this was the first time: then the polite signal is to be given, at once without a `wait`, else when
+        so many seconds have passed in which the program may go by itself.
         """
         is_first = self.why is None
         self.word = self.word or word
         self.limit = self.limit or limit
         if is_first:
-            self._group_at = now + GROUP_AFTER
+            self._signal_at = now + wait if wait else NEVER
+            self._group_at = now + wait + GROUP_AFTER
         self.hasten(now + grace)
         return is_first
 
@@ -54,8 +62,15 @@ class Ending:
 
     def has_exited(self, now: float, linger: float) -> None:
         """The program has ended: what it left may linger for so many seconds."""
-        self._group_at = NEVER
+        self._signal_at = self._group_at = NEVER
         self.hasten(now + linger)
+
+    def signal_is_due(self, now: float) -> bool:
+        """Whether the program is to get the polite signal; says so once."""
+        if now < self._signal_at:
+            return False
+        self._signal_at = NEVER
+        return True
 
     def group_is_due(self, now: float) -> bool:
         """Whether the group is to get the polite signal; says so once."""
@@ -73,4 +88,4 @@ class Ending:
         return now >= self._kill_at + GIVE_UP_AFTER
 
     def next_due(self) -> float:
-        return min(self._group_at, self._kill_at)
+        return min(self._signal_at, self._group_at, self._kill_at)

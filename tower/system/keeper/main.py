@@ -16,6 +16,7 @@ from tower.system.keeper import program
 from tower.system.keeper.ending import GIVE_UP_AFTER
 from tower.system.keeper.failpoints import failpoint
 from tower.system.keeper.files import create, write_all
+from tower.system.keeper.inlet import Inlet
 from tower.system.keeper.logs import LogShelf
 from tower.system.keeper.program import StartError, describe
 from tower.system.keeper.protocol import LENGTH_BYTES, PAYLOAD, PROTOCOL, STDERR, STDOUT, unpack
@@ -99,8 +100,8 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         door = supervisor.door
         door.listen(plan["socket_dir"], plan["socket_name"])
         step = "payload"
-        payload = os.open(PAYLOAD, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-        pid = program.start(plan, payload, out.writer, err.writer)
+        stdin = _stdin(plan, folder, supervisor)
+        pid = program.start(plan, stdin, out.writer, err.writer)
     except (OSError, StartError) as error:
         failure = error if isinstance(error, StartError) else StartError(step, describe(error))
         if door is not None:
@@ -111,11 +112,19 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         _say(connection, f"failed {failure.step} {failure.detail}")
         return
     failpoint(plan, "keeper.forked")
-    for fd in (payload, out.writer, err.writer):
+    for fd in (stdin, out.writer, err.writer):
         os.close(fd)
     plan["env"].clear()
     door.admit(connection)
     supervisor.run(pid)
+
+
+def _stdin(plan: Plan, folder: int, supervisor: Supervisor) -> int:
+    """What the program reads: the payload, or the pipe that turns come through. Raises OSError."""
+    if not plan["resident"]:
+        return os.open(PAYLOAD, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    supervisor.inlet = Inlet(folder)
+    return supervisor.inlet.reader
 
 
 def _claim_start(folder: int) -> bool:

@@ -4,8 +4,10 @@ Both sides import this, so it is as light as the keeper has to be. The words tha
 lines of ASCII, listed here and written where they are said:
 
 keeper to tower   `hello PROTOCOL PID TICKS RUN`, then `void`, `failed STEP DETAIL` or `started PID TICKS`;
-                  `grew OUT ERR` (logical sizes), `ending WHY`, `exited`, `gone`
-tower to keeper   the plan, once, from the tower that started it; `stop WORD GRACE`, `poke`
+                  `grew OUT ERR` (logical sizes), `ending WHY`, `exited`, `gone`; of a resident, `turn NUMBER` (the
+                  last one that was begun, or 0)
+tower to keeper   the plan, once, from the tower that started it; `stop WORD GRACE`, `poke`; for a resident,
+                  `turn NUMBER TIMEOUT STALL FIRST_OUTPUT` (seconds or `-`; the file is there) and `done`
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         descriptor_limit: int | None
         limits: LimitSeconds
         max_log_bytes: int
+        resident: bool
         stop_signal: int
         patterns: list[bytes]
         failpoints: dict[str, str]
@@ -57,6 +60,11 @@ EXIT: Final = "exit.json"
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 """Names in the folder of a run; the two logs are `NAME.log`, `NAME.log.1` and so on."""
+
+TURNS: Final = "turns"
+TOLD: Final = ".told"
+VOID: Final = ".void"
+"""A resident's turns lie in `turns/NUMBER`. Whoever renames one decides: the keeper tells it, or nobody ever will."""
 
 LENGTH_BYTES: Final = 4
 """Big-endian, before the marshalled plan."""

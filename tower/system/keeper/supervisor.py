@@ -13,7 +13,7 @@ import time
 from tower.system import procfs
 from tower.system.keeper.clock import NEVER, TICK, Clock, LimitWatch
 from tower.system.keeper.door import Door
-from tower.system.keeper.ending import Ending
+from tower.system.keeper.ending import EOF_BEFORE, Ending
 from tower.system.keeper.failpoints import failpoint
 from tower.system.keeper.records import exit_fields
 from tower.system.keeper.tree import Tree, usage
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from tower.system.keeper.inlet import Inlet
     from tower.system.keeper.logs import LogShelf
     from tower.system.keeper.protocol import Plan
     from tower.system.keeper.records import ExitFile
@@ -56,7 +57,12 @@ class Supervisor:
         self._tree = Tree(0)
         self._clock = Clock(time.monotonic())
         self._limits = LimitWatch(plan["limits"])
+        if plan["resident"]:
+            self._limits.end_turn()
         self._ending = Ending()
+        self.inlet: Inlet | None = None
+        """A resident's input; a program that is told once reads a file."""
+        self._is_writing = False
         self._started = ""
         self._ended_at: float | None = None
         self._told: tuple[int, int] = (0, 0)
@@ -91,6 +97,8 @@ class Supervisor:
             if fd == self._wake:
                 os.read(self._wake, 4096)
                 self._tree.reap()
+            elif self.inlet is not None and fd == self.inlet.fd:
+                self._write(self.inlet)
             elif not self.door.serve(fd, events):
                 self._copy(fd)
 
@@ -109,6 +117,26 @@ class Supervisor:
                     self._limits.heard(self._clock.now)
                 if not stream.is_open:
                     self._poll.unregister(fd)
+                    if self.inlet is not None and stream is self._streams[0]:
+                        self._limits.muted(self._clock.now)
+
+    def _write(self, inlet: Inlet) -> None:
+        """Copy on into a resident's input, and have the poll say when more can be taken."""
+        fd = inlet.fd
+        if not inlet.copy():
+            self._poll.unregister(fd) if self._is_writing else None
+            self._is_writing = False
+            self._end(self._plan["limits"]["grace"], limit="deaf")
+        elif inlet.is_sending != self._is_writing:
+            self._is_writing = inlet.is_sending
+            self._poll.register(fd, select.POLLOUT) if self._is_writing else self._poll.unregister(fd)
+
+    def _close_inlet(self) -> None:
+        if self.inlet is not None and self.inlet.is_open:
+            if self._is_writing:
+                self._poll.unregister(self.inlet.fd)
+                self._is_writing = False
+            self.inlet.close()
 
     def _act(self, now: float) -> list[int] | None:
         """Do what is due. Returns what could not be ended (nothing, as a rule) when the run is over."""
@@ -118,6 +146,8 @@ class Supervisor:
             return []
         self._limits.attended(now, towers=len(self.door.peers))
         self._keep_limits(now)
+        if self._ending.signal_is_due(now):
+            self._tree.ask_program(self._plan["stop_signal"])
         if self._ending.group_is_due(now):
             self._tree.ask_group(self._plan["stop_signal"])
         if self._ending.kill_is_due(now):
@@ -136,13 +166,17 @@ class Supervisor:
                 self._end(self._plan["limits"]["grace"], limit=limit)
 
     def _end(self, grace: float, *, word: str | None = None, limit: str | None = None) -> None:
-        if self._ending.ask(self._clock.now, grace, word=word, limit=limit):
+        wait = 0.0 if self.inlet is None else EOF_BEFORE
+        if self._ending.ask(self._clock.now, grace, word=word, limit=limit, wait=wait):
+            self._close_inlet()
             self.door.say(f"ending {self._ending.why}")
-            self._tree.ask_program(self._plan["stop_signal"])
+            if not wait:
+                self._tree.ask_program(self._plan["stop_signal"])
 
     def _note_exit(self, now: float) -> None:
         """The program has ended on its own or by our doing: record it, and ask what it left to end."""
         self._ended_at = time.time()
+        self._close_inlet()
         for stream in self._streams:
             stream.drain()
         failpoint(self._plan, "keeper.exit-before")
@@ -198,6 +232,8 @@ class Supervisor:
     def _greet(self) -> str:
         """All that a tower has missed."""
         lines = [self._hello, self._started, "grew {} {}".format(*self._sizes())]
+        if self.inlet is not None:
+            lines.append(f"turn {self.inlet.turn}")
         if self._ending.why:
             lines.append(f"ending {self._ending.why}")
         if not self._is_running:
@@ -209,6 +245,10 @@ class Supervisor:
         match line.split():
             case ["poke"]:
                 self._limits.poked(self._clock.now)
+            case ["turn", turn, *limits] if self.inlet is not None and turn.isdecimal() and len(limits) == 3:
+                self._begin_turn(self.inlet, int(turn), limits)
+            case ["done"] if self.inlet is not None:
+                self._limits.end_turn()
             case ["stop", word, grace] if word.replace("-", "").replace("_", "").isalnum():
                 try:
                     seconds = float(grace)
@@ -220,3 +260,19 @@ class Supervisor:
                     self._end(seconds, word=word[:LONGEST_WORD])
                 else:
                     self._ending.hasten(self._clock.now + seconds)
+
+    def _begin_turn(self, inlet: Inlet, turn: int, limits: list[str]) -> None:
+        """Tell the program of a turn, whose time begins now. The answer is the last turn that was begun."""
+        if self._is_running and not self._ending.why and inlet.begin(turn):
+            timeout, stall, first_output = map(_seconds, limits)
+            self._limits.begin_turn(self._clock.now, timeout=timeout, stall=stall, first_output=first_output)
+            failpoint(self._plan, "keeper.turn-taken")
+            self._write(inlet)
+        self.door.say(f"turn {inlet.turn}")
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
