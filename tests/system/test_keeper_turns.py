@@ -76,7 +76,9 @@ async def test_a_turn_is_told_once_and_never_what_is_void(stage: Stage) -> None:
 
 async def test_only_a_turn_has_limits(stage: Stage) -> None:
     script = "import sys\nfor line in sys.stdin: print('heard', flush=True)"
-    link = await stage.start(plan := resident(stage, script, turns=("a", "b"), timeout=0.2, stall=0.2, first_output=0.2))
+    link = await stage.start(
+        plan := resident(stage, script, turns=("a", "b"), timeout=0.2, stall=0.2, first_output=0.2)
+    )
     await anyio.sleep(0.5)
     await link.turn(1, 0.4, None, None)
     await stage.printed(plan.run, b"heard")
@@ -138,9 +140,7 @@ async def test_a_turn_goes_on_without_a_tower_and_the_next_one_is_told_which(sta
     await word(link, Turn)
     await link.aclose()
     await until(lambda: b"result" in stage.log(plan.run))
-    found = await connect_keeper(
-        str(stage.sockets), plan.socket_name, run=plan.run, pid=link.pid, ticks=link.ticks
-    )
+    found = await connect_keeper(str(stage.sockets), plan.socket_name, run=plan.run, pid=link.pid, ticks=link.ticks)
     assert found is not None
     stage.keepers.append(found)
     assert await word(found, Turn) == Turn(1)

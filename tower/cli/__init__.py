@@ -20,7 +20,7 @@ from tower.cli import exits, screen
 from tower.core.errors import TowerError
 
 SECTIONS: Final = {
-    "The daemon": ("serve", "reload", "drain", "resume", "ground-stop"),
+    "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents"),
     "Before it": ("init", "validate", "prompt"),
     "Work in": ("send", "wait", "cancel", "recover"),
     "Looking": ("status", "ps", "queue", "show", "logs"),

@@ -14,7 +14,9 @@ from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.errors import NotFoundError
-from tower.engine import ground_stop
+from tower.core.factory import Agent
+from tower.core.residence import ResidentState
+from tower.engine import ground_stop, standing
 from tower.engine.bus import ALL
 from tower.engine.compose import preview
 from tower.engine.reload import Reloaded
@@ -53,7 +55,7 @@ class FactoryVerbs:
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held or full),
+            "well": not (tower.problems or stop or held or full or self._given_up()),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -61,28 +63,57 @@ class FactoryVerbs:
                 "path": factory.path,
             },
             "ground_stop": {"since": views.moment(stop.since), "by": stop.by, "why": stop.why} if stop else None,
-            "slots": {"used": len(tower.live), "of": factory.settings.max_concurrent_runs},
+            "slots": {"used": tower.slots_used, "of": factory.settings.max_concurrent_runs},
             "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked")},
             "runs": alive,
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
             "warnings": [*tower.warnings, *filter(None, [tower.watch_problem, FULL if full else None])],
-            "agents": [views.agent(agent) for agent in factory.agents.values()],
+            "agents": [views.agent(agent, tower.paused.get(agent.name)) for agent in factory.agents.values()],
+            "residents": self._residents(),
         }
+
+    def _residents(self) -> list[views.View]:
+        known = self.tower.residents
+        return [views.resident(known[name], self.tower.paused.get(name)) for name in sorted(known)]
+
+    def _given_up(self) -> bool:
+        return any(it.residence.state is ResidentState.QUARANTINED for it in self.tower.residents.values())
 
     async def agents(self, caller: Caller) -> views.View:
         """The agents of the live generation."""
         require_person(caller, "list agents")
-        return {"agents": [views.agent(agent) for agent in self.tower.factory.agents.values()]}
+        paused = self.tower.paused
+        return {"agents": [views.agent(it, paused.get(it.name)) for it in self.tower.factory.agents.values()]}
+
+    async def restart_agent(self, caller: Caller, name: str) -> views.View:
+        """Have the process of a resident replaced after its turn, and its failures forgotten."""
+        require_person(caller, "restart an agent")
+        self._agent(name)
+        await standing.restart(self.tower, name, caller.name)
+        return views.agent(self._agent(name), self.tower.paused.get(name))
+
+    async def pause_agent(self, caller: Caller, name: str, *, on: bool) -> views.View:
+        """Have nothing started for an agent any more, or again; what runs goes on."""
+        require_person(caller, "pause an agent" if on else "resume an agent")
+        agent = self._agent(name)
+        await standing.pause(self.tower, name, caller.name if on else None)
+        return views.agent(agent, self.tower.paused.get(name))
+
+    def _agent(self, name: str) -> Agent:
+        """Raises `NotFoundError`."""
+        agent = self.tower.factory.agents.get(name)
+        if agent is None:
+            raise NotFoundError(
+                "unknown-agent", f"cannot find an agent called {name[:80]!r}", "`tower status` lists them"
+            )
+        return agent
 
     async def prompt(self, caller: Caller, name: str, body: str) -> str:
         """Exactly what a run of an agent would be told, with nothing started."""
         require_person(caller, "show a prompt")
-        if name not in self.tower.factory.agents:
-            raise NotFoundError(
-                "unknown-agent", f"cannot find an agent called {name[:80]!r}", "`tower status` lists them"
-            )
+        self._agent(name)
         return preview(self.tower.factory, name, body, hangars=self.tower.state.hangars, person=caller.name)
 
     async def find(self, caller: Caller, text: str) -> views.View:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -95,17 +94,17 @@ class RunVerbs:
         if stream not in STREAMS:
             raise InvalidError("stream", f"cannot read the stream {stream!r}", f"there are {' and '.join(STREAMS)}")
         run, process = await self._find(text)
-        folder = process.folder
         limit = max(1, min(limit, PAGE_BYTES))
         with anyio.move_on_after(max(0.0, wait)):
             while True:
                 with self.tower.bus.listening(run.id) as grown:
                     alive = run.id in self.tower.live
-                    page = await self._page(folder, stream, offset, limit, alive)
+                    page = await self._page(run, process, stream, offset, limit, alive)
                     if page.data or not alive:
                         return page
                     await grown.wait()
-        return await self._page(folder, stream, offset, limit, run.id in self.tower.live)
+                    run, process = await self._find(run.id)
+        return await self._page(run, process, stream, offset, limit, run.id in self.tower.live)
 
     async def payload(self, caller: Caller, text: str) -> str:
         """What the run was told."""
@@ -115,18 +114,28 @@ class RunVerbs:
         """What the run answered."""
         return await self._text(caller, text, "answer.txt")
 
-    async def _page(self, folder: str, stream: str, offset: int, limit: int, alive: bool) -> LogPage:
+    async def _page(self, run: Run, process: Process, stream: str, offset: int, limit: int, alive: bool) -> LogPage:
+        """Offsets of a turn count from where its part of the process's output begins."""
+
         def read() -> LogPage:
-            chunk = read_log(folder, stream, offset, limit)
-            ended = not alive and chunk.next_offset >= log_size(folder, stream)
-            return LogPage(data=chunk.data, offset=chunk.offset, next_offset=chunk.next_offset, ended=ended)
+            folder = process.folder
+            begin, end = (run.out_from, run.out_to) if stream == "stdout" else (run.err_from, run.err_to)
+            begin, end = begin or 0, log_size(folder, stream) if end is None else end
+            at = max(begin, end + offset) if offset < 0 else begin + offset
+            chunk = read_log(folder, stream, at, max(0, min(limit, end - at)))
+            reached = chunk.next_offset
+            if run.turn is not None and run.out_from is None:
+                return LogPage(data=b"", offset=0, next_offset=0, ended=not alive)
+            ended = not alive and reached >= end
+            return LogPage(data=chunk.data, offset=chunk.offset - begin, next_offset=reached - begin, ended=ended)
 
         return await anyio.to_thread.run_sync(read)
 
     async def _text(self, caller: Caller, text: str, name: str) -> str:
         require_person(caller, f"read {name}")
-        run, process = await self._find(text)
-        raw = await anyio.to_thread.run_sync(read_regular, Path(process.folder) / name, TEXT_BYTES)
+        run, _ = await self._find(text)
+        folder = self.tower.state.run_folder(run.agent, run.id)
+        raw = await anyio.to_thread.run_sync(read_regular, folder / name, TEXT_BYTES)
         if raw is None:
             raise NotFoundError(
                 "no-file", f"cannot show {name} of run {run.id}: there is none", "it may not have come that far"

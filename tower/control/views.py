@@ -14,6 +14,7 @@ from tower.core import costs
 from tower.core.chain import ChainState
 from tower.core.factory import Agent
 from tower.core.records import Event, Flight, Itinerary, Process, Run
+from tower.engine.tower import Resident
 
 View = dict[str, Any]
 
@@ -91,6 +92,10 @@ def run(record: Run, process: Process | None, *, now: float) -> View:
         "payload_sha256",
         "payload_bytes",
         "estimate_tokens",
+        "process",
+        "turn",
+        "out_from",
+        "out_to",
     )
     view: View = {name: getattr(record, name) for name in plain}
     view |= {name: moment(getattr(record, name)) for name in ("queued_at", "claimed_at", "started_at", "ended_at")}
@@ -149,7 +154,23 @@ def problem(record: Problem) -> View:
     }
 
 
-def agent(record: Agent) -> View:
+def resident(record: Resident, paused_by: str | None) -> View:
+    """A resident and the process that is kept for it."""
+    residence, process = record.residence, record.process
+    return {
+        "agent": record.name,
+        "state": residence.state,
+        "why": residence.why,
+        "until": moment(residence.until),
+        "process": process.id if process else None,
+        "since": moment(process.created_at) if process else None,
+        "turns": process.turns if process else None,
+        "run": record.turn.live.run.id if record.turn else None,
+        "paused_by": paused_by,
+    }
+
+
+def agent(record: Agent, paused_by: str | None = None) -> View:
     """A configured agent, in short."""
     return {
         "name": record.name,
@@ -158,6 +179,8 @@ def agent(record: Agent) -> View:
         "access": record.access,
         "entry": record.entry,
         "enabled": record.enabled,
+        "resident": record.resident,
+        "paused_by": paused_by,
         "recovery": record.recovery,
         "work_dir": record.work_dir,
     }

@@ -256,6 +256,7 @@ def _table(**fields: tuple[Check, object]) -> Check:
 
 VERBS: Final[Mapping[str, Check]] = {
     "say": _text,
+    "raw": _text,
     "err": _text,
     "read": _path,
     "echo": _one_of("stdin", "env", "cwd", "call", "args"),

@@ -124,7 +124,7 @@ def new_process_note(why: str | None, session: str | None, turns: Sequence[Earli
     """
     ended = f" The one before it is gone: {inline(why, REASON_CHARS)}." if why else ""
     offered = (
-        f" Its conversation was called {inline(session, LINE_CHARS)}; if your program could resume that, you remember it."
+        f" Its conversation was called {inline(session, LINE_CHARS)}; if you could resume that, you remember it."
         if session
         else ""
     )

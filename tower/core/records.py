@@ -168,7 +168,7 @@ class Run:
     workspace: str | None = None
     base_commit: str | None = None
     turn: int | None = None
-    """Of a resident: which of its process's turns this is, counting from 1; None for a run with a process of its own."""
+    """Of a resident: its place among the process's turns, from 1; None for a run with a process of its own."""
     out_from: int | None = None
     out_to: int | None = None
     """Of a turn: the range of the process's standard output that is its own."""

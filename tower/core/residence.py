@@ -107,8 +107,17 @@ class Residence:
         exits = (*(at for at in self.exits if now - at < WINDOW_SEC), now)
         known = self._to(S.BACKOFF, *_WITH_PROCESS, why=why, exits=exits, streak=streak)
         if len(exits) >= MOST_EXITS:
-            return replace(known, state=S.QUARANTINED)
+            minutes = f"{WINDOW_SEC / 60:.0f} minutes"
+            return known.given_up(f"its process ended {len(exits)} times within {minutes}; at last: {why}")
         return replace(known, until=now + pause(streak))
+
+    def found(self) -> Residence:
+        """A process of an earlier tower is there, whatever came before it."""
+        return replace(self, state=S.STARTING, until=None, idle=False)
+
+    def given_up(self, why: str) -> Residence:
+        """Nothing is started any more before a person says so."""
+        return replace(self, state=S.QUARANTINED, why=why, until=None)
 
     def cleared(self) -> Residence:
         """A person wants it to be started anew: the past does not count any more."""
@@ -136,7 +145,7 @@ class Residence:
             case S.BACKOFF if self.until is not None:
                 return f"is started again in {max(0.0, self.until - now):.0f} s ({self.why})"
             case S.QUARANTINED:
-                return f"ended {MOST_EXITS} times within {WINDOW_SEC / 60:.0f} minutes ({self.why})"
+                return f"is quarantined ({self.why})"
         return {S.STOPPING: "is being ended", S.STARTING: "is being started"}.get(self.state, "has no process yet")
 
     def _to(self, state: ResidentState, *sources: ResidentState, **changes: object) -> Residence:
@@ -160,7 +169,7 @@ def remembered(exits: Iterable[float], now: float, *, quarantined: str | None) -
     for at in sorted(exits):
         known = replace(known, state=S.READY).exited(at, "it ended before the tower was started")
     if quarantined is not None:
-        return replace(known, state=S.QUARANTINED, why=quarantined, until=None)
+        return known.given_up(quarantined)
     if known.state is S.QUARANTINED or known.until is None or known.until <= now:
         return replace(known, state=S.STOPPED, until=None)
     return known

@@ -21,19 +21,20 @@ from anyio.abc import TaskGroup
 
 from tower import __version__
 from tower.control import Control
-from tower.core.errors import BusyError, TowerError
+from tower.core.errors import BusyError, RefusedError, TowerError
 from tower.core.factory import Factory
-from tower.core.records import Event, Run
+from tower.core.records import Event, Process, Run
 from tower.daemon.crash_points import for_keepers
 from tower.daemon.signals import truth, until_told
-from tower.engine import dispatcher, ground_stop, holds, places, recover
+from tower.engine import dispatcher, ground_stop, holds, places, recover, residents
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
 from tower.engine.presence import keep_seen
 from tower.engine.reload import Configuration
 from tower.engine.tower import Tower, log
 from tower.store import events, generations, runs
-from tower.store.database import Store
+from tower.store.database import Connection, Store
+from tower.store.residents import by_token
 from tower.system.ballast import Ballast
 from tower.system.keeping import start_keeper
 from tower.system.listener import listen
@@ -95,6 +96,7 @@ class Life:
         async with anyio.create_task_group() as group:
             group.start_soon(ask_for_time)
             await recover.settle_open(tower)
+            await residents.adopt_open(tower)
             group.cancel_scope.cancel()
         await holds.release(tower, *holds.BY_CONFIGURATION)
 
@@ -164,6 +166,7 @@ class Life:
             group.start_soon(ground_stop.watch, tower)
             group.start_soon(holds.watch, tower)
             group.start_soon(keep_seen, tower)
+            group.start_soon(residents.keep, tower)
             group.start_soon(places.sweep, tower)
             group.start_soon(self._follow_configuration, tower)
             group.start_soon(self._guard_state)
@@ -213,5 +216,19 @@ def _sign_of_life(tower: Tower, manager: ServiceManager) -> None:
 
 
 async def _run_of_token(tower: Tower, token: str) -> Run | None:
-    """The open run that a token was minted for."""
-    return await tower.store.read(lambda connection: runs.by_token(connection, hash_of(token)))
+    """The open run that a token was minted for, or the turn under way of a resident.
+
+    Raises `RefusedError` for a resident that has no turn.
+    """
+
+    def read(connection: Connection) -> tuple[Run | None, Process | None]:
+        return runs.by_token(connection, hash_of(token)), by_token(connection, hash_of(token))
+
+    run, process = await tower.store.read(read)
+    if run is None and process is not None:
+        raise RefusedError(
+            "between-turns",
+            f"cannot act for {process.agent}: no turn of its process is under way",
+            "a resident speaks for the flight that it is working on; between two of them it may do nothing",
+        )
+    return run

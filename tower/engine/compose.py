@@ -7,27 +7,25 @@ What stands in the way becomes a hold, and nothing has been made. The texts are 
 from __future__ import annotations
 
 import hashlib
-import os
-import pwd
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from tower.core import environment, ids
+from tower.core import ids
 from tower.core.admission import Hold
-from tower.core.environment import Environment, Missing
+from tower.core.environment import Missing
 from tower.core.errors import TowerError
 from tower.core.factory import PERSON, Access, Agent, Factory, Runner
 from tower.core.launch import Launch, Limits
-from tower.core.payload import Briefing, Peer, estimate_tokens, payload
+from tower.core.payload import Briefing, Part, Peer, estimate_tokens, later_payload, payload, told_anew
 from tower.core.records import Flight, Sender
+from tower.core.residence import ResidentState
 from tower.core.states import HeldReason
 from tower.engine.handing_over import handover_for
+from tower.engine.places import resident_folder
+from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
 from tower.engine.tower import Tower
-from tower.runners import Invocation, of
-from tower.system import fake_agent
 from tower.system.files import read_regular, size_of
 
 TOKEN_BYTES: Final = 32
@@ -38,6 +36,22 @@ PROGRAM_PAUSE_SEC: Final = 60.0
 
 NOT_YET: Final = "run_" + "0" * 26
 """Stands for the ids of a run that is only previewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSeat:
+    """A turn of a resident's process, as it is when the start is prepared."""
+
+    process: str
+    number: int
+    known: Mapping[Part, str]
+    """What the process was told before, of what changes."""
+    session: str | None
+    """Offered to a new process."""
+
+    @property
+    def is_first(self) -> bool:
+        return self.number == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +68,20 @@ class Prepared:
     memory_total: int = 0
     handover: str | None = None
     estimate_tokens: int = 0
+    turn: TurnSeat | None = None
+    """Of a resident: where in its process the run has its place."""
+
+    def program(self, number: int) -> Program:
+        """The program of it, when it is the agent's so many-eth run."""
+        return Program(
+            factory=self.factory,
+            agent=self.agent,
+            runner=self.runner,
+            id=self.run_id,
+            token=self.token,
+            itinerary=self.flight.itinerary,
+            number=number,
+        )
 
     @property
     def token_sha256(self) -> str:
@@ -66,13 +94,18 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | Hold:
+async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | Hold | None:
     """Everything that can be known before the claim, by the generation that the start was decided with.
 
-    Returns a hold when the run could not start.
+    Returns a hold when the run could not start, and None when its resident takes no turn just now after all.
     """
     agent = factory.agents[flight.receiver]
     runner = factory.runners[agent.runner]
+    turn = None
+    if agent.resident:
+        turn = _turn_of(tower, agent)
+        if turn is None:
+            return None
     memory, total = _memory(tower.state.hangar(agent.name), agent.memory_bytes)
     prepared = Prepared(
         factory=factory,
@@ -83,11 +116,12 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
         token=tower.chance(TOKEN_BYTES).hex(),
         memory=memory,
         memory_total=total,
-        handover=await handover_for(tower, agent, flight),
+        handover=await handover_for(tower, agent, flight, first_of=turn.process if turn and turn.is_first else None),
+        turn=turn,
     )
-    found = _environment(tower, prepared, number=0)
+    found = environment_of(tower, prepared.program(0))
     if isinstance(found, Missing):
-        return Hold(HeldReason.ENVIRONMENT, f"{found}; {_how_to_mend(found)}")
+        return Hold(HeldReason.ENVIRONMENT, f"{found}; {how_to_mend(found)}")
     told = _payload(prepared, workspace=_place(tower, prepared))
     size = len(told.encode())
     estimate = estimate_tokens(size, runner.estimate_base, runner.estimate_per_byte)
@@ -98,8 +132,8 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
             f" {estimate / agent.context_budget:.1f} times agents.{agent.name}.context_budget"
             f" ({agent.context_budget}); shorten it and send anew, or raise the budget",
         )
-    program = _argv(tower, prepared, _place(tower, prepared))[0]
-    if not _is_installed(program, agent.work_dir, found.values["PATH"]):
+    program = argv_of(tower, prepared.program(0), _place(tower, prepared))[0]
+    if not is_installed(program, agent.work_dir, found.values["PATH"]):
         return Hold(
             HeldReason.QUOTA,
             f"cannot find the program {program} of runner {runner.name}; install it, or put it on the tower's PATH",
@@ -108,23 +142,17 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
     return replace(prepared, estimate_tokens=estimate)
 
 
-def _is_installed(program: str, work_dir: str, path: str) -> bool:
-    """Whether a program is there. A relative path counts from where the run works; snapshots are of that place."""
-    named = str(Path(work_dir, program)) if "/" in program else program
-    return shutil.which(named, path=path) is not None
-
-
 def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> Launch:
     """The start as one value, now that its number and its place are known.
 
     Raises `TowerError` when a variable went away since `prepare`.
     """
-    found = _environment(tower, prepared, number=number)
+    found = environment_of(tower, prepared.program(number))
     if isinstance(found, Missing):
-        raise TowerError("environment", str(found), _how_to_mend(found))
+        raise TowerError("environment", str(found), how_to_mend(found))
     agent, settings = prepared.agent, prepared.factory.settings
     return Launch(
-        argv=_argv(tower, prepared, workspace),
+        argv=argv_of(tower, prepared.program(number), workspace),
         env=found.values,
         secrets=(*found.secrets, prepared.token),
         payload=_payload(prepared, workspace),
@@ -137,6 +165,26 @@ def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> 
             orphan=agent.orphan_sec,
         ),
         stop_signal=prepared.runner.stop_signal,
+    )
+
+
+def turn_payload(prepared: Prepared, workspace: str) -> str:
+    """What a resident is told for a turn: everything in its process's first, later what is new."""
+    return _payload(prepared, workspace)
+
+
+def told_by(prepared: Prepared, workspace: str) -> dict[Part, str]:
+    """What a resident knows after a turn, of what changes."""
+    return told_anew(_briefing(prepared, workspace))
+
+
+def _turn_of(tower: Tower, agent: Agent) -> TurnSeat | None:
+    resident = tower.residents.get(agent.name)
+    if resident is None or resident.process is None or resident.residence.state is not ResidentState.READY:
+        return None
+    process = resident.process
+    return TurnSeat(
+        process=process.id, number=process.turns + 1, known=resident.known, session=resident.offered_session
     )
 
 
@@ -167,49 +215,28 @@ def preview(factory: Factory, name: str, body: str, *, hangars: Path, person: st
 
 
 def _payload(prepared: Prepared, workspace: str) -> str:
+    briefing = _briefing(prepared, workspace)
+    turn = prepared.turn
+    return payload(briefing) if turn is None or turn.is_first else later_payload(briefing, turn.known)
+
+
+def _briefing(prepared: Prepared, workspace: str) -> Briefing:
     factory, agent, flight = prepared.factory, prepared.agent, prepared.flight
     known = ((name, factory.agents.get(name)) for name in factory.peers(agent.name))
     peers = tuple(Peer(name=name, description=peer.description) for name, peer in known if peer and peer.enabled)
-    return payload(
-        Briefing(
-            agent=agent,
-            runner=prepared.runner,
-            run=prepared.run_id,
-            itinerary=flight.itinerary,
-            workspace=workspace,
-            sender=flight.sender,
-            body=flight.body,
-            memory=prepared.memory,
-            memory_total=prepared.memory_total,
-            handover=prepared.handover,
-            # With no hops left nobody can be sent to, and nothing is promised.
-            peers=peers if flight.hops_remaining > 0 else (),
-        )
-    )
-
-
-def _environment(tower: Tower, prepared: Prepared, *, number: int) -> Environment | Missing:
-    folder = tower.state.run_folder(prepared.agent.name, prepared.run_id)
-    agent = prepared.agent
-    layover = {
-        "LAYOVER_AGENT": agent.name,
-        "LAYOVER_RUN_ID": prepared.run_id,
-        "LAYOVER_RUN_NUMBER": str(number),
-        "LAYOVER_ITINERARY": prepared.flight.itinerary,
-        "LAYOVER_MODEL": agent.model or "",
-        "LAYOVER_EFFORT": agent.effort or "",
-        "LAYOVER_SOCKET": prepared.factory.settings.socket,
-        "LAYOVER_RUN_TOKEN": prepared.token,
-        "LAYOVER_REPORT": str(folder / "out" / "report"),
-    }
-    return environment.build(
-        own=_with_tower_on_path(tower.environ, tower.python),
-        credentials=lambda name: _credential(tower.environ, name),
+    return Briefing(
         agent=agent,
         runner=prepared.runner,
-        layover=layover,
-        home=_home(tower),
-        tmpdir=str(folder / "tmp"),
+        run=prepared.run_id,
+        itinerary=flight.itinerary,
+        workspace=workspace,
+        sender=flight.sender,
+        body=flight.body,
+        memory=prepared.memory,
+        memory_total=prepared.memory_total,
+        handover=prepared.handover,
+        # With no hops left nobody can be sent to, and nothing is promised.
+        peers=peers if flight.hops_remaining > 0 else (),
     )
 
 
@@ -226,56 +253,12 @@ def missing_environment(tower: Tower, flight: Flight) -> bool:
         run_id=NOT_YET,
         token="",
     )
-    return isinstance(_environment(tower, prepared, number=0), Missing)
-
-
-def _how_to_mend(missing: Missing) -> str:
-    if all(variable.is_absent for variable in missing.variables):
-        return "set it where the tower is started and restart, or put it among its credentials"
-    return "change what is declared, or its value"
-
-
-def _credential(environ: Mapping[str, str], name: str) -> str | None:
-    """A secret that the service manager handed over as a file (`LoadCredential=`)."""
-    folder = environ.get("CREDENTIALS_DIRECTORY")
-    if not folder or "/" in name or name.startswith("."):
-        return None
-    raw = read_regular(Path(folder) / name, environment.MAX_BYTES)
-    return None if raw is None else raw.decode(errors="surrogateescape").removesuffix("\n")
-
-
-def _home(tower: Tower) -> str:
-    """The tower's HOME, else the passwd entry's, else (a container's uid may have none) a folder of the tower's own."""
-    home = tower.environ.get("HOME")
-    if home:
-        return home
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        own = tower.state.root / "home"
-        own.mkdir(mode=0o700, exist_ok=True)
-        return str(own)
-
-
-def _with_tower_on_path(environ: Mapping[str, str], python: str) -> dict[str, str]:
-    """With the folder that `tower` is installed in at the end of PATH, so that a run finds `tower send`."""
-    path = environ.get("PATH") or environment.DEFAULT_PATH
-    return dict(environ) | {"PATH": f"{path}:{Path(python).parent}"}
-
-
-def _argv(tower: Tower, prepared: Prepared, workspace: str) -> tuple[str, ...]:
-    folder = tower.state.run_folder(prepared.agent.name, prepared.run_id)
-    invocation = Invocation(
-        workspace=workspace,
-        run_dir=str(folder),
-        prompt=str(folder / "payload.md"),
-        python=tower.python,
-        fake_agent=fake_agent.__file__,
-    )
-    return of(prepared.runner).argv(prepared.runner, prepared.agent, context=invocation)
+    return isinstance(environment_of(tower, prepared.program(0)), Missing)
 
 
 def _place(tower: Tower, prepared: Prepared) -> str:
+    if prepared.turn is not None and prepared.agent.access is Access.READ_ONLY:
+        return str(resident_folder(prepared.factory, prepared.agent.name) / "tree")
     return _planned(prepared.factory, prepared.agent, prepared.run_id)
 
 

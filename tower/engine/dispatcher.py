@@ -7,7 +7,7 @@ How a run is prepared is left to `compose`, how it is carried out to `conduct`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -19,11 +19,13 @@ from tower.core.errors import BusyError
 from tower.core.factory import Factory
 from tower.core.failpoint import failpoint
 from tower.core.records import Event, Flight, Itinerary, Process, Run
+from tower.core.residence import ResidentState
 from tower.core.states import FlightState, Outcome, RunState
 from tower.engine.compose import Prepared, prepare
 from tower.engine.conduct import conduct
 from tower.engine.recover import see_through
-from tower.engine.tower import WORK, LiveRun, Tower, log
+from tower.engine.tower import RESIDENTS, WORK, LiveRun, OpenTurn, Tower, log
+from tower.engine.turns import conduct_turn, see_turn_through
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
 
@@ -71,6 +73,7 @@ async def _round(tower: Tower) -> float | None:
     queue, chains, due = await tower.store.read(partial(_look, now=tower.clock()))
     if not queue:
         return due
+    _want_residents(tower, queue)
     decisions = decide(queue, factory=factory, itineraries=chains, alive=tower.seats(), rails=tower.rails())
     result = _Round(factory)
     for flight in queue:
@@ -79,7 +82,7 @@ async def _round(tower: Tower) -> float | None:
                 prepared = await prepare(tower, factory, flight)
                 if isinstance(prepared, Hold):
                     result.holds.append((flight, prepared))
-                else:
+                elif prepared is not None:
                     result.starts.append(prepared)
             case Hold() as hold:
                 result.holds.append((flight, hold))
@@ -92,20 +95,47 @@ async def _round(tower: Tower) -> float | None:
         claimed = await tower.store.write(partial(_carry_out, tower, result))
         failpoint("claim.after")
         for prepared, run in claimed:
-            live = LiveRun(
-                run=run,
-                agent=prepared.agent,
-                runner=prepared.runner,
-                seat=seat_of(prepared.agent, run.itinerary),
-                stopping=_told_to_everybody(tower),
-            )
-            tower.live[run.id] = live
-            task = partial(conduct, tower, live, prepared)
-            tower.tasks.start_soon(see_through, tower, live, task, name=f"conduct {run.id}")
+            _begin(tower, prepared, run)
         if result.holds or result.refusals or len(claimed) < len(result.starts):
             # A slot that was given away and not taken, or a place at the head of the queue, is the next one's at once.
             tower.wake()
     return due
+
+
+def _want_residents(tower: Tower, queue: Sequence[Flight]) -> None:
+    """A resident that was ended because nothing came is started again for what has come now."""
+    for name in {flight.receiver for flight in queue} & tower.residents.keys():
+        resident = tower.residents[name]
+        if resident.residence.idle:
+            resident.residence = resident.residence.wanted()
+            tower.bus.pulse(RESIDENTS)
+
+
+def _begin(tower: Tower, prepared: Prepared, run: Run) -> None:
+    """Have a claimed run carried out by a task of its own."""
+    live = LiveRun(
+        run=run,
+        agent=prepared.agent,
+        runner=prepared.runner,
+        seat=seat_of(prepared.agent, run.itinerary),
+        stopping=_told_to_everybody(tower),
+    )
+    tower.live[run.id] = live
+    if prepared.turn is None:
+        task = partial(conduct, tower, live, prepared)
+        tower.tasks.start_soon(see_through, tower, live, task, name=f"conduct {run.id}")
+        return
+    turn = OpenTurn(live=live, number=prepared.turn.number)
+    resident = tower.residents.get(prepared.agent.name)
+    if resident is None or resident.process is None or resident.process.id != run.process:
+        turn.is_cut_off = True
+        tower.tasks.start_soon(see_turn_through, tower, None, turn, name=f"turn {run.id}")
+        return
+    resident.process = replace(resident.process, turns=turn.number)
+    resident.turn = turn
+    if resident.residence.state is ResidentState.READY:
+        resident.residence = resident.residence.turn_began()
+    tower.tasks.start_soon(conduct_turn, tower, resident, turn, prepared, name=f"turn {run.id}")
 
 
 def _told_to_everybody(tower: Tower) -> str | None:
@@ -162,19 +192,15 @@ def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tup
 def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
     flight, agent = prepared.flight, prepared.agent
     now = tower.clock()
-    process = Process(
-        id=ids.PROCESS + prepared.run_id.removeprefix(ids.RUN),
-        agent=agent.name,
-        folder=str(tower.state.run_folder(agent.name, prepared.run_id)),
-        created_at=now,
-    )
+    turn = prepared.turn
+    process = turn.process if turn else ids.PROCESS + prepared.run_id.removeprefix(ids.RUN)
     run = Run(
         id=prepared.run_id,
         agent=agent.name,
         runner=agent.runner,
         generation=prepared.factory.generation,
         itinerary=flight.itinerary,
-        process=process.id,
+        process=process,
         state=RunState.STARTING,
         attempt=flight.attempt,
         cause=flight.cause,
@@ -184,11 +210,16 @@ def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
         flights=(flight.id,),
         follows_run=flight.follows_run,
         estimate_tokens=prepared.estimate_tokens,
-        token_sha256=prepared.token_sha256,
+        token_sha256=prepared.token_sha256 if turn is None else None,
         model_asked=agent.model,
         effort=agent.effort,
+        turn=turn.number if turn else None,
     )
-    runs.insert_process(connection, process)
+    if turn is None:
+        folder = str(tower.state.run_folder(agent.name, prepared.run_id))
+        runs.insert_process(connection, Process(id=process, agent=agent.name, folder=folder, created_at=now))
+    else:
+        runs.update_process(connection, process, turns=turn.number)
     runs.insert(connection, run)
     itineraries.count_run(connection, flight.itinerary)
     events.append(connection, _told(tower, "run.claimed", flight, run=run.id, attempt=run.attempt))

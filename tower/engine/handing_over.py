@@ -8,35 +8,89 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import anyio.to_thread
 
 from tower.core.errors import TowerError
 from tower.core.factory import Agent
-from tower.core.handover import LAST_WORDS_BYTES, RecoveryFacts, Tree, recovery_note
-from tower.core.records import Flight, Run
+from tower.core.handover import (
+    LAST_WORDS_BYTES,
+    EarlierTurn,
+    RecoveryFacts,
+    Tree,
+    new_process_note,
+    recovery_note,
+)
+from tower.core.records import Flight, Process, Run
 from tower.core.states import Cause
 from tower.engine.tower import Tower, log
-from tower.store import flights, runs
+from tower.store import flights, residents, runs
 from tower.store.database import Connection
+from tower.system.files import read_regular
 from tower.system.runlog import read_log
 from tower.system.workspace import changes_since
+
+TURNS_TOLD: Final = 3
+"""Last turns that the next process of a resident is told of."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
     run: Run
+    folder: str
+    """Where its output lies."""
     sent: tuple[Flight, ...]
 
 
-async def handover_for(tower: Tower, agent: Agent, flight: Flight) -> str | None:
-    """The handover note for the next run of a flight; None for a first dispatch, which has none."""
+async def handover_for(tower: Tower, agent: Agent, flight: Flight, *, first_of: str | None = None) -> str | None:
+    """The handover note for the next run of a flight; None for a first dispatch, which has none.
+
+    With `first_of`, a process of a resident that has had no turn, it tells of the process before it as well.
+    """
+    notes = [await _of_the_process_before(tower, agent, first_of) if first_of else None]
+    notes.append(await _of_the_run_before(tower, agent, flight))
+    return "\n\n".join(note for note in notes if note) or None
+
+
+async def _of_the_process_before(tower: Tower, agent: Agent, process: str) -> str | None:
+    def read(connection: Connection) -> tuple[Process | None, list[tuple[Run, Flight | None]]]:
+        turns = residents.last_turns(connection, agent.name, limit=TURNS_TOLD)
+        told = [(run, flights.get(connection, run.flights[0]) if run.flights else None) for run in turns]
+        return residents.latest_process(connection, agent.name), told
+
+    before, turns = await tower.store.read(read)
+    if before is None or before.id == process:
+        return None
+    return new_process_note(
+        before.reason,
+        before.session,
+        [
+            EarlierTurn(
+                run=run.id,
+                sender=flight.sender.name if flight else "somebody",
+                ended_at=run.ended_at,
+                outcome=f"{run.outcome}, {run.reason}" if run.reason else str(run.outcome),
+                answer=_answer(tower, run),
+            )
+            for run, flight in turns
+        ],
+    )
+
+
+def _answer(tower: Tower, run: Run) -> str | None:
+    path = tower.state.run_folder(run.agent, run.id) / "answer.txt"
+    found = read_regular(path, LAST_WORDS_BYTES, tail=True)
+    return None if found is None else found.decode(errors="replace")
+
+
+async def _of_the_run_before(tower: Tower, agent: Agent, flight: Flight) -> str | None:
     if flight.cause is not Cause.RECOVERY or flight.follows_run is None:
         return None
     recorded = await tower.store.read(partial(_recorded, flight.follows_run))
     if recorded is None:
         return None
-    tree, words = await anyio.to_thread.run_sync(partial(_seen, tower, agent, recorded.run))
+    tree, words = await anyio.to_thread.run_sync(partial(_seen, agent, recorded.run, recorded.folder))
     run = recorded.run
     return recovery_note(
         RecoveryFacts(
@@ -65,14 +119,18 @@ def _recorded(identity: str, connection: Connection) -> _Recorded | None:
     while earlier is not None:
         sent = [*flights.sent_by(connection, earlier.id), *sent]
         earlier = runs.get(connection, earlier.follows_run) if earlier.follows_run else None
-    return _Recorded(run, tuple(sent))
+    process = runs.process(connection, run.process)
+    return _Recorded(run, process.folder if process else "", tuple(sent))
 
 
-def _seen(tower: Tower, agent: Agent, run: Run) -> tuple[Tree | None, bytes]:
-    folder = tower.state.run_folder(run.agent, run.id)
+def _seen(agent: Agent, run: Run, folder: str) -> tuple[Tree | None, bytes]:
     words = b""
     try:
-        words = read_log(str(folder), "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
+        if run.turn is None:
+            words = read_log(folder, "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
+        elif run.out_from is not None and run.out_to is not None:
+            begin = max(run.out_from, run.out_to - LAST_WORDS_BYTES)
+            words = read_log(folder, "stdout", begin, run.out_to - begin).data
     except OSError as error:
         log.warning("handover.no-log", run=run.id, error=str(error))
     if run.workspace_kind != "live":

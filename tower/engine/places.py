@@ -16,10 +16,13 @@ from tower.core.factory import Access, Agent, Factory
 from tower.core.launch import Workspace
 from tower.engine.tower import Tower, log
 from tower.store import runs
+from tower.system.stablecopy import renew_copy
 from tower.system.workspace import live_workspace, remove_workspace, sweep_workspaces, take_snapshot
 
 AT_ONCE: Final = 2
 """Snapshots taken at the same time: they are bound by the disk, and agents want the processors."""
+
+RESIDENT: Final = "resident-"
 
 _limiter = anyio.CapacityLimiter(AT_ONCE)
 
@@ -44,6 +47,30 @@ async def make(tower: Tower, agent: Agent, run: str) -> Workspace:
     return await anyio.to_thread.run_sync(take, limiter=_limiter)
 
 
+def resident_folder(factory: Factory, agent: str) -> Path:
+    """Where a read-only resident works. Its name is no run's, and the same for every process of the agent."""
+    return Path(factory.settings.snapshots_dir) / f"{RESIDENT}{agent}"
+
+
+async def renew(tower: Tower, agent: Agent, at: str) -> Workspace:
+    """The place of a resident as the tree is now: a copy at its own path for a read-only one. `at` names this moment.
+
+    Raises `TowerError` when it cannot be made; then the copy is as it was.
+    """
+    if agent.access is Access.READ_WRITE:
+        return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
+    take = partial(
+        renew_copy,
+        live=agent.work_dir,
+        folder=str(resident_folder(tower.factory, agent.name)),
+        at=at,
+        head_only=agent.snapshot == "head",
+        include=agent.snapshot_include,
+        exclude=(str(tower.state.root), tower.factory.settings.snapshots_dir),
+    )
+    return await anyio.to_thread.run_sync(take, limiter=_limiter)
+
+
 async def discard(folder: Path) -> None:
     """Remove a snapshot. What cannot be removed is logged, and tried again at the next start."""
     if folder.exists():
@@ -55,4 +82,5 @@ async def discard(folder: Path) -> None:
 async def sweep(tower: Tower) -> None:
     """Remove the snapshots that no open run uses: what a crash left."""
     keep = {run.id for run in await tower.store.read(runs.open_runs)}
+    keep |= {f"{RESIDENT}{name}" for name in (*tower.factory.residents, *tower.residents)}
     await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, keep)

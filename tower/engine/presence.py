@@ -20,7 +20,8 @@ async def keep_seen(tower: Tower) -> None:
     """Note the living, for ever."""
     while True:
         await anyio.sleep(EVERY_SEC)
-        seen = [live.run.process for live in tower.live.values() if live.link is not None]
+        seen = [live.run.process for live in tower.live.values() if live.link is not None and live.run.turn is None]
+        seen += [one.process.id for one in tower.residents.values() if one.process and one.link is not None]
         if seen:
             try:
                 await tower.store.write(partial(_note, seen, tower.clock()))

@@ -24,7 +24,8 @@ from tower.core.recovery import settle as decide
 from tower.core.states import Cause, FlightState, HeldReason, Interruption
 from tower.engine import places
 from tower.engine.conduct import follow, record_start
-from tower.engine.settle import session_of, settle, settle_unstarted
+from tower.engine.evidence import session_of
+from tower.engine.settle import settle, settle_unstarted
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, runs
 from tower.store.database import Connection
@@ -41,14 +42,20 @@ MUTE_SEC: Final = 1.0
 """Pause before a keeper that lives and does not answer (stopped, or of another protocol) is asked again."""
 
 
+OpenRun = tuple[Run, Process | None]
+
 DEFECT_SEC: Final = 5.0
 """Pause before a run whose task failed by a defect is looked at anew."""
 
 
 async def settle_open(tower: Tower) -> None:
-    """Settle every open run, or watch it again. Returns when it is known of each which."""
+    """Settle every open run with a process of its own, or watch it again. Returns when it is known of each which."""
     open_runs = await tower.store.read(
-        lambda connection: [(run, runs.process(connection, run.process)) for run in runs.open_runs(connection)]
+        lambda connection: [
+            (run, runs.process(connection, run.process))
+            for run in runs.open_runs(connection)
+            if run.turn is None  # turns belong to their residents
+        ]
     )
     limit = anyio.CapacityLimiter(AT_ONCE)
 
@@ -84,14 +91,14 @@ async def _look_anew(tower: Tower, live: LiveRun) -> None:
 
 
 async def _settle_one(tower: Tower, run: Run, process: Process) -> None:
-    live = _live(tower, run)
+    live = live_of(tower, run)
     tower.live[run.id] = live
     await _act(tower, live, process)
 
 
 async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
-    keeper = _keeper_of(process)
-    found = await _look(live.run, process, keeper)
+    keeper = keeper_of(process)
+    found = await look(live.run.id, process, keeper)
     decision = decide(found)
     log.info("run.found", run=live.run.id, decision=decision.value)
     match decision:
@@ -111,11 +118,14 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
             await settle(tower, live, without_exit=without_exit, seen_at=process.last_seen_at)
 
 
-async def _look(run: Run, process: Process, keeper: Keeper | None) -> Found:
-    """What is left of an open run. Where no keeper watches over its processes any more, they are ended first."""
+async def look(marker: str, process: Process, keeper: Keeper | None) -> Found:
+    """What is left of an open run, or of a resident's process: of all processes that carry `marker`.
+
+    Where no keeper watches over them any more, they are ended first.
+    """
     start = read_start(process.folder)
     watched_over = keeper is not None and keeper.is_alive
-    left = () if watched_over else await end_survivors(run.id, session_of(process))
+    left = () if watched_over else await end_survivors(marker, session_of(process))
     return Found(
         start=start,
         exit=read_exit(process.folder),
@@ -138,7 +148,7 @@ class Keeper:
         return procfs.is_same(self.pid, self.ticks, self.boot_id)
 
 
-def _keeper_of(process: Process) -> Keeper | None:
+def keeper_of(process: Process) -> Keeper | None:
     """The keeper by the store's record; by the run's `start` alone when the tower died before it could write that."""
     if process.keeper_pid is not None and process.keeper_ticks is not None and process.boot_id is not None:
         return Keeper(process.keeper_pid, process.keeper_ticks, process.boot_id)
@@ -149,13 +159,7 @@ def _keeper_of(process: Process) -> Keeper | None:
 async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) -> None:
     """Watch a keeper of an earlier tower again, for as long as it lives."""
     while keeper.is_alive:
-        link = await connect_keeper(
-            str(tower.state.keepers),
-            live.run.id.partition("_")[2],
-            run=live.run.id,
-            pid=keeper.pid,
-            ticks=keeper.ticks,
-        )
+        link = await reach(tower, live.run.id, keeper)
         if link is not None:
             await tower.store.write(partial(_record_adoption, tower, live, link))
             await follow(tower, live, link)
@@ -166,6 +170,13 @@ async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) 
     await places.discard(places.snapshot_folder(tower.factory, live.run.id))
 
 
+async def reach(tower: Tower, identity: str, keeper: Keeper) -> KeeperLink | None:
+    """A connection to the keeper of an earlier tower, by the id of its run or process; None when it does not answer."""
+    return await connect_keeper(
+        str(tower.state.keepers), identity.partition("_")[2], run=identity, pid=keeper.pid, ticks=keeper.ticks
+    )
+
+
 def _record_adoption(tower: Tower, live: LiveRun, link: KeeperLink, connection: Connection) -> None:
     """Written anew, for the tower before may have died between the start and its record."""
     record_start(tower, live, link, connection)
@@ -173,7 +184,8 @@ def _record_adoption(tower: Tower, live: LiveRun, link: KeeperLink, connection: 
     events.append(connection, tower.event("run.adopted", run=run.id, itinerary=run.itinerary, agent=run.agent))
 
 
-def _live(tower: Tower, run: Run) -> LiveRun:
+def live_of(tower: Tower, run: Run) -> LiveRun:
+    """A run of an earlier tower, with the agent and runner as they are now."""
     agent = tower.factory.agents.get(run.agent) or _unknown(run.agent)
     runner = tower.factory.runners.get(run.runner) or Runner(name=run.runner, kind="cmd")
     return LiveRun(run=run, agent=agent, runner=runner, seat=seat_of(agent, run.itinerary), stopping=run.stopping)

@@ -17,24 +17,15 @@ import anyio.to_thread
 from tower.core import recovery
 from tower.core.errors import BusyError, TowerError
 from tower.core.launch import ExitRecord
-from tower.core.outcome import Evidence, Reading, Verdict, verdict
-from tower.core.records import Process, Run
+from tower.core.outcome import Reading, Verdict, verdict
+from tower.core.records import Run
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
+from tower.engine.evidence import end_what_is_left, gather
 from tower.engine.tower import LiveRun, Tower, log
-from tower.runners import of
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import DISK_FULL, Connection
-from tower.system.files import read_regular, write_private
-from tower.system.procfs import boot_id
-from tower.system.runlog import read_log
-from tower.system.runrecords import read_exit, started_at
-from tower.system.survivors import end_survivors
-
-ANSWER_BYTES: Final = 1 << 20
-"""How much of the end of the output is read for the answer, the usage and the last error line."""
-
-REPORT_BYTES: Final = 64 << 10
-"""A usage report is a handful of numbers; what is larger is none."""
+from tower.system.files import write_private
+from tower.system.runrecords import started_at
 
 UNAVAILABLE_PAUSES: Final = (60.0, 120.0, 240.0, 480.0, 960.0, 1800.0)
 """Seconds before a flight whose program could not work is tried again: 1, 2, 4 ... 30 minutes."""
@@ -59,6 +50,9 @@ class Settlement:
     """None: the flights have landed with the verdict."""
     held_for: float | None = None
     """Seconds until a flight of an unavailable program is tried again."""
+    out_to: int | None = None
+    err_to: int | None = None
+    """Of a turn: where its part of the process's output ends."""
     left: tuple[int, ...] = ()
     """Processes of the run that could not be ended: nothing of it is repeated while they may be at work."""
 
@@ -70,24 +64,36 @@ async def settle(
 
     `without_exit` is what it means that no exit was recorded; `seen_at` is when the run was last known to live.
     """
-    left = await _end_what_is_left(tower, live)
+    process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
+    left = await end_what_is_left(tower, live.run.id, process) if process else ()
     settlement = replace(await _judge(tower, live, without_exit, seen_at), left=left)
+    await write_down(tower, live, settlement)
+
+
+def _why_unstarted(live: LiveRun) -> str:
+    if live.stopping is None:
+        return "its agent's process was no longer there to be told"
+    return f"it was asked to end before it began ({live.stopping})"
+
+
+async def write_down(tower: Tower, live: LiveRun, settlement: Settlement) -> None:
+    """Keep the answer, commit a settlement, however long that takes, and free slot and seat."""
     if settlement.verdict.answer is not None:
         await anyio.to_thread.run_sync(_keep_answer, _folder(tower, live.run), settlement.verdict.answer)
-    await _write(tower, partial(_transaction, tower, settlement))
+    await until_written(tower, partial(_transaction, tower, settlement))
     _free(tower, live)
 
 
 async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None) -> None:
     """Settle a run whose program provably never ran.
 
-    Without an error somebody asked it to end before it began. A passing want (space, descriptors) queues the flight
-    again as it was; any other failure ends it in one sentence.
+    Without an error somebody asked it to end before it began, or its resident's process ended. A passing want (space,
+    descriptors) queues the flight again as it was; any other failure ends it in one sentence.
     """
     now = tower.clock()
 
     def transaction(connection: Connection) -> None:
-        reason = str(error) if error else f"it was asked to end before it began ({live.stopping})"
+        reason = str(error) if error else _why_unstarted(live)
         if error is not None and not isinstance(error, BusyError):
             outcome, state, changes = Outcome.FAILED, FlightState.LANDED, {"outcome": Outcome.FAILED, "ended_at": now}
         elif live.stopping == "cancelled":
@@ -101,13 +107,14 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
             pause = NEVER_STARTED_PAUSE_SEC if error else 0.0
             outcome, state, changes = Outcome.REFUSED, FlightState.QUEUED, {"not_before": now + pause}
         runs.update(connection, live.run.id, state=RunState.ENDED, ended_at=now, outcome=outcome, reason=reason)
-        runs.update_process(connection, live.run.process, ended_at=now)
+        if live.run.turn is None:
+            runs.update_process(connection, live.run.process, ended_at=now)
         itineraries.uncount_run(connection, live.run.itinerary)
         for flight in live.run.flights:
             flights.move(connection, flight, state, reason=reason, **changes)
         events.append(connection, _told(tower, "run.not-started", live.run, outcome=outcome, reason=reason))
 
-    await _write(tower, transaction)
+    await until_written(tower, transaction)
     _free(tower, live)
 
 
@@ -117,7 +124,8 @@ def _free(tower: Tower, live: LiveRun) -> None:
     tower.wake()
 
 
-async def _write(tower: Tower, transaction: Any) -> None:
+async def until_written(tower: Tower, transaction: Any) -> None:
+    """Carry out a transaction that must not be lost, again and again while the store refuses it."""
     while True:
         try:
             await tower.store.write(transaction)
@@ -141,28 +149,9 @@ def _keep_answer(folder: Path, answer: str) -> None:
         log.warning("answer.lost", folder=str(folder), error=str(error))
 
 
-async def _end_what_is_left(tower: Tower, live: LiveRun) -> tuple[int, ...]:
-    """End every process of the run, unless its keeper has seen to that; returns those that would not go."""
-    record = read_exit(str(_folder(tower, live.run)))
-    if record is not None and record.swept:
-        return ()
-    process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
-    left = await end_survivors(live.run.id, session_of(process))
-    # A keeper that was killed could not remove its socket.
-    (tower.state.keepers / live.run.id.partition("_")[2]).unlink(missing_ok=True)
-    return left
-
-
-def session_of(process: Process | None) -> tuple[int, int] | None:
-    """Pid and start ticks of the agent program, which leads a session of its own; None when it is not of this boot."""
-    if process is None or process.pid is None or process.pid_ticks is None or process.boot_id != boot_id():
-        return None
-    return process.pid, process.pid_ticks
-
-
 async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_at: float | None) -> Settlement:
     folder = _folder(tower, live.run)
-    evidence = await anyio.to_thread.run_sync(partial(_gather, tower, live, folder, without_exit))
+    evidence = await anyio.to_thread.run_sync(partial(gather, live, folder, without_exit))
     judged = verdict(evidence)
     record = evidence.exit
     settlement = Settlement(
@@ -174,25 +163,11 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
         verdict=judged,
         follows=None,
     )
-    return await _with_consequence(tower, live, settlement)
+    return await with_consequence(tower, live, settlement)
 
 
-def _gather(tower: Tower, live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
-    out = read_log(str(folder), "stdout", -ANSWER_BYTES, ANSWER_BYTES)
-    err = read_log(str(folder), "stderr", -REPORT_BYTES, REPORT_BYTES)
-    report = read_regular(folder / "out" / "report", REPORT_BYTES)
-    reading = of(live.runner).read(live.runner, out.data, None if report is None else report.decode(errors="replace"))
-    return Evidence(
-        exit=read_exit(str(folder)),
-        reading=reading,
-        out_tail=out.data.decode(errors="replace"),
-        err_tail=err.data.decode(errors="replace"),
-        stopping=live.stopping,
-        without_exit=without_exit,
-    )
-
-
-async def _with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) -> Settlement:
+async def with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) -> Settlement:
+    """A settlement with what follows from its verdict, by the agent's policy."""
     judged = settlement.verdict
     if judged.outcome is Outcome.UNAVAILABLE:
         tried = await tower.store.read(partial(_unavailable_so_far, live.run))
@@ -244,7 +219,10 @@ def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None
         cost_source=reading.cost_source or "unreported",
     )
     runs.add_notes(connection, run.id, done.verdict.notes)
-    runs.update_process(connection, run.process, ended_at=done.ended_at)
+    if run.turn is None:
+        runs.update_process(connection, run.process, ended_at=done.ended_at)
+    else:
+        runs.update(connection, run.id, out_to=done.out_to, err_to=done.err_to)
     if reading.cost:
         itineraries.spend(connection, run.itinerary, reading.cost)
     events.append(

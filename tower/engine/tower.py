@@ -6,6 +6,7 @@ change it are `dispatcher`, `conduct`, `settle`, `recover`, `reload` and `ground
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -18,8 +19,11 @@ from tower.core import ids
 from tower.core.admission import Rails, Seat
 from tower.core.factory import Agent, Factory, Runner
 from tower.core.launch import KeeperPlan
-from tower.core.records import Event, Run
+from tower.core.payload import Part
+from tower.core.records import Event, Process, Run
+from tower.core.residence import Residence, ResidentState
 from tower.engine.bus import Bus
+from tower.runners.jsonl import Lines, Result
 from tower.store.database import Store
 from tower.system.ballast import Ballast
 from tower.system.disk import free_bytes
@@ -31,6 +35,9 @@ log = structlog.get_logger("tower.engine")
 
 WORK: Final = "work"
 """The bus topic of the dispatcher: something may be able to start."""
+
+RESIDENTS: Final = "residents"
+"""The bus topic of those who look after residents' processes."""
 
 
 class StartKeeper(Protocol):
@@ -51,6 +58,53 @@ class LiveRun:
     link: KeeperLink | None = None
     stopping: str | None = None
     """The word with which it was asked to end (cancelled, halted, stop)."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenTurn:
+    """The turn that a resident's process has, from its claim to its settlement."""
+
+    live: LiveRun
+    number: int
+    result: Result | None = None
+    is_refused: bool = False
+    """The keeper has not taken it, as far as is known."""
+    is_cut_off: bool = False
+    """The process is gone, and that is written down."""
+    was_alive: bool = True
+    """This tower saw its process alive: without an exit record it was lost under the tower's eyes."""
+    left: tuple[int, ...] = ()
+    """Processes that could not be ended then."""
+    noise: Counter[str] = field(default_factory=Counter)
+    """Lines that were none of the protocol, by what was wrong with them."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Resident:
+    """An agent for which a process is kept, and that process while there is one."""
+
+    name: str
+    residence: Residence
+    process: Process | None = None
+    """Its record; None while there is no process."""
+    agent: Agent | None = None
+    """As the process was started with; None for one that an earlier tower started."""
+    link: KeeperLink | None = None
+    lines: Lines | None = None
+    """How far its output was read."""
+    turn: OpenTurn | None = None
+    known: Mapping[Part, str] = field(default_factory=dict)
+    """What the process was told of what changes."""
+    quiet_since: float = 0.0
+    """When its last turn ended, by the tower's clock."""
+    offered_session: str | None = None
+    """What the process before this one called its conversation."""
+    secrets: tuple[str, ...] = ()
+    """Kept out of the tower's log while the process lives."""
+    start_error: str | None = None
+    """Why its keeper could not start it, in words."""
+    is_to_restart: bool = False
+    """A person wants another process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +156,11 @@ class Tower:
     ground_stop: GroundStop | None = None
     draining: bool = False
     stopping: bool = False
+    is_ending_all: bool = False
+    """It goes down, and nothing is to outlive it."""
+    residents: dict[str, Resident] = field(default_factory=dict)
+    paused: dict[str, str] = field(default_factory=dict)
+    """Agent -> who wants nothing to be started for it."""
 
     def new_id(self, prefix: str) -> str:
         """A fresh id, from the tower's clock and chance."""
@@ -122,7 +181,21 @@ class Tower:
             ground_stop=self.ground_stop.words() if self.ground_stop else None,
             draining=self.draining or self.stopping,
             free_bytes=self.free_bytes(),
+            paused=self.paused,
+            residents={name: self._waits(resident) for name, resident in self.residents.items()},
         )
+
+    def _waits(self, resident: Resident) -> str | None:
+        words = resident.residence.waits(self.clock())
+        if resident.residence.state is ResidentState.QUARANTINED:
+            return f"{words}; `tower agents restart {resident.name}` tries again"
+        return words
+
+    @property
+    def slots_used(self) -> int:
+        """Processes of agents that are alive, or about to be."""
+        transient = sum(live.run.turn is None for live in self.live.values())
+        return transient + sum(resident.residence.has_process for resident in self.residents.values())
 
     def jitter(self) -> float:
         """A factor between 0.9 and 1.1 for pauses, so that what was cut off together does not come back together."""
@@ -133,8 +206,9 @@ class Tower:
         return [live.seat for live in self.live.values()]
 
     def wake(self) -> None:
-        """Have the dispatcher look at the queue again."""
+        """Have the dispatcher look at the queue again, and residents at themselves."""
         self.bus.pulse(WORK)
+        self.bus.pulse(RESIDENTS)
 
     def event(
         self,

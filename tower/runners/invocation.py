@@ -17,8 +17,10 @@ class Invocation:
 
     workspace: str
     run_dir: str
-    prompt: str
-    """The payload file."""
+    prompt: str | None
+    """The payload file; a resident has none, it is told turn by turn."""
+    session: str | None = None
+    """What an earlier process of a resident called its conversation."""
     python: str
     """The interpreter that runs the tower: the scripted agent runs on the same one."""
     fake_agent: str

@@ -1,6 +1,6 @@
 """The protocol `jsonl`, for programs of one's own that stay: one request line a turn, events, one result line.
 
-    tower to program   {"turn": 3, "run": "run_...", "itinerary": "itn_...", "number": 7, "new": false, "payload": "..."}
+    tower to program   {"turn": 3, "run": "run_...", "itinerary": "itn_...", "number": 7, "new": false, "payload": "."}
     program to tower   {"type": "result", "turn": 3, "answer": "...", "ok": true, "cost_usd": 0.01, "tokens_in": 900}
                        {"type": "session", "id": "..."}; lines of another type are progress, and only kept in the log
 
@@ -81,7 +81,7 @@ def request(
 
 
 class Lines:
-    """Cuts output into lines wherever its pages end. What a dropped segment or an endless line leaves is passed over."""
+    """Cuts output into lines wherever its pages end; passes over what a dropped segment or an endless line leaves."""
 
     def __init__(self, offset: int) -> None:
         self._at = offset
@@ -177,4 +177,3 @@ def _session(value: object) -> str | None:
 def _bounded(text: str) -> str:
     data = text.encode()
     return text if len(data) <= ANSWER_BYTES else data[-ANSWER_BYTES:].decode(errors="replace")
-

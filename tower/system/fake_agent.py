@@ -2,7 +2,8 @@
 
 Run as `python -I -S fake_agent.py SCRIPT [ARGS...]` by runner `fake:SCRIPT`. The script's grammar is
 `core.fake_script`; here is what each step does. Which call it is comes from `LAYOVER_RUN_NUMBER`, whose calls from
-`LAYOVER_AGENT`. Standard library only; a script that cannot be followed ends with code 64 and one sentence.
+`LAYOVER_AGENT`. With `LAYOVER_PROTOCOL=jsonl` it stays, and each call is a turn. Standard library only; a script that
+cannot be followed ends with code 64 and one sentence.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -21,7 +23,7 @@ if __name__ == "__main__":
     # With -I and -S nothing but the standard library can be imported; the grammar lies beside this package.
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from tower.core.fake_script import Call, ScriptError, parse
+from tower.core.fake_script import Call, Script, ScriptError, parse
 
 EX_USAGE: Final = 64
 """Exit code of a script that cannot be followed (as sysexits.h numbers a wrong use)."""
@@ -35,6 +37,20 @@ class StepError(Exception):
     """A step that cannot be carried out, in words."""
 
 
+@dataclass(slots=True)
+class Turn:
+    """What a resident collects while it works on one request."""
+
+    number: int
+    payload: bytes
+    answer: bytearray = field(default_factory=bytearray)
+    used: dict[str, Any] = field(default_factory=dict)
+
+
+_turns: Final[list[Turn]] = []
+"""The one under way; empty for a program that is told once."""
+
+
 def main(argv: list[str]) -> int:
     """Carry out this call's steps; the exit code is the script's to choose, 0 where it chooses none."""
     if len(argv) < 2:
@@ -42,6 +58,8 @@ def main(argv: list[str]) -> int:
     path = argv[1]
     try:
         script = parse(Path(path).read_bytes().decode())
+        if os.environ.get("LAYOVER_PROTOCOL") == "jsonl":
+            return _stay(script)
         steps = script.call(os.environ.get("LAYOVER_AGENT", ""), _number())
     except (OSError, UnicodeDecodeError) as error:
         return _refuse(f"cannot read the script {path}: {error}")
@@ -54,6 +72,22 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _stay(script: Script) -> int:
+    """Take one turn after another until the input ends. What a script says is collected: it is the turn's answer."""
+    for line in sys.stdin.buffer:
+        told = json.loads(line)
+        _turns[:] = [turn := Turn(told["number"], told["payload"].encode())]
+        result = {"type": "result", "turn": told["turn"], "ok": True}
+        try:
+            perform(script.call(os.environ.get("LAYOVER_AGENT", ""), turn.number))
+        except (StepError, ScriptError, OSError) as error:
+            result |= {"ok": False, "error": str(error)}
+        result |= {"answer": turn.answer.decode(errors="replace"), **turn.used}
+        _turns.clear()
+        _put(1, json.dumps(result, default=str) + "\n")
+    return 0
+
+
 def perform(steps: Call) -> None:
     """Carry out steps in their order."""
     for step in steps:
@@ -61,6 +95,8 @@ def perform(steps: Call) -> None:
 
 
 def _number() -> int:
+    if _turns:
+        return _turns[0].number
     text = os.environ.get("LAYOVER_RUN_NUMBER", "1")
     if not text.isdecimal():
         raise ScriptError([f"LAYOVER_RUN_NUMBER is {text!r} and no number"])
@@ -82,6 +118,18 @@ def _put(stream: int, text: str | bytes) -> None:
 
 
 def _say(text: str) -> None:
+    _tell(text + "\n")
+
+
+def _tell(text: str | bytes) -> None:
+    """To standard output, or into a turn's answer."""
+    if not _turns:
+        _put(1, text)
+    else:
+        _turns[0].answer += text.encode(errors="replace") if isinstance(text, str) else text
+
+
+def _raw(text: str) -> None:
     _put(1, text + "\n")
 
 
@@ -96,16 +144,18 @@ def _read(path: str) -> None:
 
 def _echo(what: str) -> None:
     match what:
+        case "stdin" if _turns:
+            _tell(_turns[0].payload)
         case "stdin":
             _copy(0)
         case "env":
-            _put(1, b"".join(name + b"=" + value + b"\n" for name, value in sorted(_given().items())))
+            _tell(b"".join(name + b"=" + value + b"\n" for name, value in sorted(_given().items())))
         case "cwd":
             _say(str(Path.cwd()))
         case "call":
             _say(str(_number()))
         case "args":
-            _put(1, "".join(f"{arg}\n" for arg in sys.argv[2:]))
+            _tell("".join(f"{arg}\n" for arg in sys.argv[2:]))
 
 
 def _given() -> dict[bytes, bytes]:
@@ -116,7 +166,7 @@ def _given() -> dict[bytes, bytes]:
 
 def _copy(source: int) -> None:
     while chunk := os.read(source, MIB):
-        _put(1, chunk)
+        _tell(chunk)
 
 
 def _binary(_: bool) -> None:
@@ -156,6 +206,9 @@ def _store(path: str, text: str, how: int) -> None:
 
 
 def _report(report: Mapping[str, Any] | str) -> None:
+    if _turns:
+        _turns[0].used |= report if isinstance(report, Mapping) else {}
+        return
     path = os.environ.get("LAYOVER_REPORT")
     if not path:
         raise StepError("LAYOVER_REPORT names no file for the report")
@@ -284,6 +337,7 @@ def _kill(number: int) -> None:
 
 DO: Final[Mapping[str, Callable[[Any], object]]] = {
     "say": _say,
+    "raw": _raw,
     "err": _err,
     "read": _read,
     "echo": _echo,

@@ -28,7 +28,7 @@ class Access:
     keeper_sockets: str
     """Folder of the keepers' sockets: a keeper with another one belongs to another tower."""
     run_of_token: Callable[[str], Awaitable[Run | None]]
-    """A token -> the run alive that it was minted for."""
+    """A token -> the run alive that it was minted for; of a resident, its turn. Raises `RefusedError` between turns."""
     socket_group: str | None = None
     own_uid: int = field(default_factory=os.geteuid)
     own_pid: int = field(default_factory=os.getpid)
@@ -49,7 +49,7 @@ class Access:
                 "cannot tell which run asks: its token is unknown, or its run is over",
                 "a token holds from its run's start to its end; people need none",
             )
-        if peer.run not in (None, run.id):
+        if peer.run not in (None, run.id, run.process):
             raise RefusedError(
                 "foreign-token",
                 f"cannot speak for run {run.id}: the caller belongs to run {peer.run}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tower.core.residence import ResidentState
 from tower.core.states import Cause, FlightState, HeldReason, Outcome, RunState
 
 Time = str
@@ -108,6 +109,10 @@ class Run(_Shape):
     notes: list[str]
     pid: int | None
     folder: str | None
+    process: str = Field(description="prc_...: its own, or of the resident whose turn it is")
+    turn: int | None = Field(description="which turn of a resident's process; null for a process of its own")
+    out_from: int | None = Field(description="of a turn: where its part of the process's output begins")
+    out_to: int | None
 
 
 class Runs(_Shape):
@@ -151,8 +156,24 @@ class Agent(_Shape):
     access: str
     entry: bool
     enabled: bool
+    resident: bool
+    paused_by: str | None = Field(description="who wants nothing to be started for it")
     recovery: str
     work_dir: str
+
+
+class Resident(_Shape):
+    """An agent for which one process is kept, and that process."""
+
+    agent: str
+    state: ResidentState
+    why: str | None = Field(description="how the last process ended, or why this one is to end")
+    until: Time | None = Field(description="when the next one is started, after a failure")
+    process: str | None
+    since: Time | None
+    turns: int | None
+    run: str | None = Field(description="the turn under way")
+    paused_by: str | None
 
 
 class Agents(_Shape):
@@ -213,6 +234,7 @@ class Status(_Shape):
     needs_restart: list[str]
     warnings: list[str]
     agents: list[Agent]
+    residents: list[Resident]
 
 
 class Recovered(_Shape):

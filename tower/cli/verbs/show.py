@@ -127,6 +127,8 @@ def _run(run: dict[str, Any]) -> Pairs:
     yield from _ending(run)
     yield from _usage(run)
     yield "workspace", f"{run['workspace']} ({run['workspace_kind']})" if run["workspace"] else words.NOTHING
+    if run["turn"] is not None:
+        yield "process", f"{run['process']} (its turn {run['turn']})"
     yield "folder", run["folder"] or words.NOTHING
     for note in run["notes"]:
         yield "note", note

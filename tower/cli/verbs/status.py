@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tower.cli import exits, findings, options, screen
+from tower.cli import exits, findings, options, screen, words
 
 Row = tuple[str, ...]
 
@@ -68,12 +68,19 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _tables(status: dict[str, Any]) -> Iterator[tuple[str, Row, list[Row]]]:
     yield "run", ("RUN", "AGENT", "STATE", "STARTED"), [_run(run) for run in status["runs"]]
+    yield "resident", ("AGENT", "STATE", "TURNS", "SINCE", "WHY"), [_resident(one) for one in status["residents"]]
+    yield "paused", ("AGENT", "BY"), [(one["name"], one["paused_by"]) for one in status["agents"] if one["paused_by"]]
     yield "hold", ("FLIGHT", "TO", "HELD", "WHY"), [_hold(flight) for flight in status["holds"]]
     yield "problem", ("WHERE", "SEVERITY", "WHAT"), [_problem(finding) for finding in status["problems"]]
 
 
 def _run(run: dict[str, Any]) -> Row:
     return screen.shown(run["id"]), run["agent"], run["state"], screen.brief(run["started_at"])
+
+
+def _resident(one: dict[str, Any]) -> Row:
+    turns = words.NOTHING if one["turns"] is None else str(one["turns"])
+    return one["agent"], one["state"], turns, screen.brief(one["since"]), one["why"] or ""
 
 
 def _hold(flight: dict[str, Any]) -> Row:

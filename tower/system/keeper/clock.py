@@ -53,9 +53,7 @@ class LimitWatch:
         self._alone_since: float | None = None
         self._mute_at = NEVER
 
-    def begin_turn(
-        self, now: float, *, timeout: float | None, stall: float | None, first_output: float | None
-    ) -> None:
+    def begin_turn(self, now: float, *, timeout: float | None, stall: float | None, first_output: float | None) -> None:
         """From now on these limits hold, counted from now."""
         self._seconds = {**self._seconds, "timeout": timeout, "stall": stall, "first_output": first_output}
         self._began = self._last_sign = now

@@ -1,7 +1,8 @@
 """How a run is ended, as a timetable: what was asked, which step is due, and until when it may take.
 
-Asked or by a limit: for a resident the end of its input, and a moment to go by itself; the polite signal to the program, then to its group, then KILL to all. After the program's own
-end: TERM to what it left, then KILL to all. Carrying the steps out is left to `supervisor`.
+Asked or by a limit: for a resident the end of its input, and a moment to go by itself; the polite signal to the
+program, then to its group, then KILL to all. After the program's own end: TERM to what it left, then KILL to all.
+Carrying the steps out is left to `supervisor`.
 """
 
 from __future__ import annotations

@@ -32,3 +32,21 @@ async def listing(door: Door, caller: Asking) -> Json:
 async def prompt(name: Identity, preview: Annotated[Preview, Query()], door: Door, caller: Asking) -> Response:
     """Exactly what a run of this agent would be told; nothing is started."""
     return plain(await door.factory.prompt(caller, name, preview.body))
+
+
+@router.post("/{name}/restart", response_model=shapes.Agent)
+async def restart(name: Identity, door: Door, caller: Asking) -> Json:
+    """Replace the process of a resident after its turn; one that was quarantined is tried again."""
+    return Json(await door.factory.restart_agent(caller, name))
+
+
+@router.post("/{name}/pause", response_model=shapes.Agent)
+async def pause(name: Identity, door: Door, caller: Asking) -> Json:
+    """Start nothing for this agent any more; its flights wait, and what runs goes on."""
+    return Json(await door.factory.pause_agent(caller, name, on=True))
+
+
+@router.post("/{name}/resume", response_model=shapes.Agent)
+async def resume(name: Identity, door: Door, caller: Asking) -> Json:
+    """Start what waits for this agent again."""
+    return Json(await door.factory.pause_agent(caller, name, on=False))

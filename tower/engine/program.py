@@ -1,0 +1,125 @@
+"""The program of a start: its argument vector and its environment, for a run and for a resident's process alike.
+
+The variables are `core.environment`'s, the command `runners`'; here is where their values are found.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tower.core import environment
+from tower.core.environment import Environment, Missing
+from tower.core.factory import Agent, Factory, Runner
+from tower.engine.tower import Tower
+from tower.runners import Invocation, of
+from tower.system import fake_agent
+from tower.system.files import read_regular
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What is to be started, as far as its command and its variables depend on it."""
+
+    factory: Factory
+    agent: Agent
+    runner: Runner
+    id: str
+    """Of the run, or of the resident's process: all processes below it carry it."""
+    token: str = field(default="", repr=False)
+    itinerary: str = ""
+    number: int = 0
+    is_resident: bool = False
+    session: str | None = None
+    """What an earlier process of a resident called its conversation."""
+
+    def folder(self, tower: Tower) -> Path:
+        """Where its records and logs lie."""
+        return tower.state.run_folder(self.agent.name, self.id)
+
+
+def environment_of(tower: Tower, program: Program) -> Environment | Missing:
+    """The whole environment, or what stands in its way."""
+    folder = program.folder(tower)
+    agent = program.agent
+    layover = {
+        "LAYOVER_AGENT": agent.name,
+        "LAYOVER_RUN_ID": program.id,
+        "LAYOVER_RUN_NUMBER": str(program.number),
+        "LAYOVER_ITINERARY": program.itinerary,
+        "LAYOVER_MODEL": agent.model or "",
+        "LAYOVER_EFFORT": agent.effort or "",
+        "LAYOVER_SOCKET": program.factory.settings.socket,
+        "LAYOVER_RUN_TOKEN": program.token,
+        "LAYOVER_REPORT": str(folder / "out" / "report"),
+    }
+    if program.is_resident:
+        layover["LAYOVER_PROTOCOL"] = program.runner.protocol or ""
+        layover["LAYOVER_SESSION"] = program.session or ""
+    return environment.build(
+        own=_with_tower_on_path(tower.environ, tower.python),
+        credentials=lambda name: _credential(tower.environ, name),
+        agent=agent,
+        runner=program.runner,
+        layover=layover,
+        home=_home(tower),
+        tmpdir=str(folder / "tmp"),
+    )
+
+
+def argv_of(tower: Tower, program: Program, workspace: str) -> tuple[str, ...]:
+    """The command with its placeholders filled. Raises `RefusedError` for a runner that starts nothing."""
+    folder = program.folder(tower)
+    invocation = Invocation(
+        workspace=workspace,
+        run_dir=str(folder),
+        prompt=None if program.is_resident else str(folder / "payload.md"),
+        session=program.session,
+        python=tower.python,
+        fake_agent=fake_agent.__file__,
+    )
+    return of(program.runner).argv(program.runner, program.agent, context=invocation)
+
+
+def is_installed(program: str, work_dir: str, path: str) -> bool:
+    """Whether a program is there. A relative path counts from where the run works; snapshots are of that place."""
+    named = str(Path(work_dir, program)) if "/" in program else program
+    return shutil.which(named, path=path) is not None
+
+
+def how_to_mend(missing: Missing) -> str:
+    if all(variable.is_absent for variable in missing.variables):
+        return "set it where the tower is started and restart, or put it among its credentials"
+    return "change what is declared, or its value"
+
+
+def _credential(environ: Mapping[str, str], name: str) -> str | None:
+    """A secret that the service manager handed over as a file (`LoadCredential=`)."""
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    if not folder or "/" in name or name.startswith("."):
+        return None
+    raw = read_regular(Path(folder) / name, environment.MAX_BYTES)
+    return None if raw is None else raw.decode(errors="surrogateescape").removesuffix("\n")
+
+
+def _home(tower: Tower) -> str:
+    """The tower's HOME, else the passwd entry's, else (a container's uid may have none) a folder of the tower's own."""
+    home = tower.environ.get("HOME")
+    if home:
+        return home
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        own = tower.state.root / "home"
+        own.mkdir(mode=0o700, exist_ok=True)
+        return str(own)
+
+
+def _with_tower_on_path(environ: Mapping[str, str], python: str) -> dict[str, str]:
+    """With the folder that `tower` is installed in at the end of PATH, so that a run finds `tower send`."""
+    path = environ.get("PATH") or environment.DEFAULT_PATH
+    return dict(environ) | {"PATH": f"{path}:{Path(python).parent}"}

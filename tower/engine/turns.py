@@ -1,0 +1,239 @@
+"""The turns of residents: claimed like any run, told through the process's keeper, and settled by their result.
+
+A turn goes through: its place brought up to date; its file written; recorded as running, with where its output
+begins; told. From there on it ends with its result line, or with its process. Reading the output and looking after
+the process is `residents`'; what becomes of the flight is `settle`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from tower.core.errors import BusyError, ConflictError, TowerError
+from tower.core.failpoint import failpoint
+from tower.core.launch import Workspace
+from tower.core.outcome import Evidence, Reading, turn_verdict
+from tower.core.residence import ResidentState
+from tower.core.states import FlightState, Interruption, RunState
+from tower.engine import places
+from tower.engine.compose import Prepared, told_by, turn_payload
+from tower.engine.settle import Settlement, settle_unstarted, with_consequence, write_down
+from tower.engine.tower import LiveRun, OpenTurn, Resident, Tower, log
+from tower.runners import jsonl, report
+from tower.store import events, flights, runs
+from tower.store.database import Connection
+from tower.system.files import write_private
+from tower.system.runlog import log_size, read_log
+from tower.system.runrecords import read_exit
+from tower.system.turnfiles import void_turn, write_turn
+
+TAIL_BYTES: Final = 64 << 10
+"""How much of the end of a turn's output is looked at for a reason."""
+
+DEFECT_SEC: Final = 5.0
+"""Pause before a turn whose task failed by a defect is looked at anew."""
+
+
+async def conduct_turn(tower: Tower, resident: Resident, turn: OpenTurn, prepared: Prepared) -> None:
+    """Carry one claimed turn through. Never raises what belongs to the turn: that ends on its record."""
+    live = turn.live
+    error: TowerError | None = None
+    turn.is_refused = True
+    try:
+        failpoint("turn.before")
+        workspace = await places.renew(tower, prepared.agent, live.run.id)
+        await _write(tower, turn, prepared, workspace)
+        failpoint("turn.written")
+        await tower.store.write(partial(_record, tower, turn, prepared, workspace))
+        failpoint("turn.recorded")
+        await _tell(tower, resident, turn, prepared)
+        resident.known = told_by(prepared, workspace.path)
+        failpoint("turn.told")
+    except TowerError as caught:
+        log.warning("turn.start-failed", run=live.run.id, error=str(caught))
+        error = caught
+    await see_turn_through(tower, resident, turn, error)
+
+
+async def see_turn_through(
+    tower: Tower, resident: Resident | None, turn: OpenTurn, error: TowerError | None = None
+) -> None:
+    """Wait for the end of a turn and settle it, whatever happens meanwhile. Serves new and adopted ones alike.
+
+    Without `resident` its process is over. `error` is why it could not be told.
+    """
+    while True:
+        try:
+            if await _until_over(tower, turn):
+                await _settle(tower, turn)
+            else:
+                await settle_unstarted(tower, turn.live, error)
+            break
+        except Exception as defect:
+            log.exception("turn.defect", run=turn.live.run.id, error=str(defect))
+        await anyio.sleep(DEFECT_SEC)
+    if resident is not None:
+        await _give_back(tower, resident, turn)
+
+
+async def _until_over(tower: Tower, turn: OpenTurn) -> bool:
+    """Wait for the turn's result or the end of its process; False when it provably was never told."""
+    folder = _process_folder(tower, turn)
+    while True:
+        with tower.bus.listening(turn.live.run.id) as news:
+            if turn.result is not None:
+                return True
+            if turn.is_refused or turn.is_cut_off:
+                if await anyio.to_thread.run_sync(void_turn, folder, turn.number):
+                    return False
+                if turn.is_cut_off:
+                    return True
+                turn.is_refused = False
+            await news.wait()
+
+
+async def _give_back(tower: Tower, resident: Resident, turn: OpenTurn) -> None:
+    """The process is free for another turn, if it is still there."""
+    if resident.turn is not turn:
+        return
+    resident.turn = None
+    resident.quiet_since = tower.clock()
+    resident.residence = resident.residence.turn_ended()
+    if resident.link is not None:
+        try:
+            await resident.link.done()
+        except ConflictError as error:
+            log.warning("turn.limits-stay", agent=resident.name, error=str(error))
+    tower.wake()
+
+
+def _process_folder(tower: Tower, turn: OpenTurn) -> Path:
+    return tower.state.run_folder(turn.live.run.agent, turn.live.run.process)
+
+
+async def _write(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspace) -> None:
+    """The turn's file in the process's folder, whole or not at all, and what was told in the run's own."""
+    seat, run = prepared.turn, turn.live.run
+    assert seat is not None  # noqa: S101 (a turn was prepared)
+    text = turn_payload(prepared, workspace.path)
+    line = jsonl.request(
+        turn=turn.number,
+        run=run.id,
+        itinerary=run.itinerary,
+        number=run.number,
+        payload=text,
+        new=seat.is_first,
+        session=seat.session,
+    )
+    folder = tower.state.run_folder(run.agent, run.id)
+
+    def write() -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(folder / "payload.md", text.encode())
+        write_turn(_process_folder(tower, turn), turn.number, line)
+
+    try:
+        await anyio.to_thread.run_sync(write)
+    except OSError as error:
+        raise BusyError(
+            "run-folder",
+            f"cannot write turn {turn.number} of {run.agent}: {error.strerror}",
+            "look at the space and the rights of the state folder",
+        ) from error
+
+
+def _record(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspace, connection: Connection) -> None:
+    """The turn counts as running before it is told, so that its token holds from the first moment."""
+    run, folder = turn.live.run, _process_folder(tower, turn)
+    text = turn_payload(prepared, workspace.path).encode()
+    runs.update(
+        connection,
+        run.id,
+        state=RunState.RUNNING,
+        started_at=tower.clock(),
+        payload_sha256=hashlib.sha256(text).hexdigest(),
+        payload_bytes=len(text),
+        workspace_kind=workspace.kind,
+        workspace=workspace.path,
+        base_commit=workspace.base,
+        out_from=log_size(folder, "stdout"),
+        err_from=log_size(folder, "stderr"),
+    )
+    runs.add_notes(connection, run.id, (*workspace.notes, *workspace.advisory))
+    for flight in run.flights:
+        flights.move(connection, flight, FlightState.RUNNING)
+        told = tower.event("run.started", flight=flight, itinerary=run.itinerary, run=run.id, agent=run.agent)
+        events.append(connection, told)
+
+
+async def _tell(tower: Tower, resident: Resident, turn: OpenTurn, prepared: Prepared) -> None:
+    """Have the keeper tell it, unless it was asked to end or its process is not what it was."""
+    live, link = turn.live, resident.link
+    if link is None or live.stopping is not None or resident.residence.state is not ResidentState.BUSY:
+        return
+    agent = prepared.agent
+    turn.is_refused = False
+    live.link = link
+    await link.turn(turn.number, agent.timeout_sec, agent.stall_sec, agent.first_output_sec)
+    asked: str | None = turn.live.stopping
+    if asked is not None:
+        await link.stop(asked, tower.factory.settings.grace_sec)
+
+
+async def _settle(tower: Tower, turn: OpenTurn) -> None:
+    """Judge the turn by its result or by the end of its process, and write down what follows."""
+    live = turn.live
+    run = await tower.store.read(lambda connection: runs.get(connection, live.run.id)) or live.run
+    folder = _process_folder(tower, turn)
+    evidence, ends = await anyio.to_thread.run_sync(partial(_gather, live, turn, run.out_from, folder))
+    result, record = turn.result, evidence.exit
+    verdict = turn_verdict(
+        evidence,
+        ok=None if result is None else result.ok,
+        failure=None if result is None or result.ok else jsonl.failure(result),
+    )
+    verdict = replace(verdict, notes=(*verdict.notes, *_noise(turn)))
+    settlement = Settlement(
+        run=run,
+        started_at=run.started_at,
+        ended_at=tower.clock() if result is not None or record is None else record.ended_at,
+        exit=None if result is not None else record,
+        reading=evidence.reading,
+        verdict=verdict,
+        follows=None,
+        out_to=ends[0],
+        err_to=ends[1],
+        left=turn.left,
+    )
+    failpoint("settle.before")
+    await write_down(tower, live, await with_consequence(tower, live, settlement))
+    failpoint("settle.after")
+
+
+def _gather(live: LiveRun, turn: OpenTurn, out_from: int | None, folder: Path) -> tuple[Evidence, tuple[int, int]]:
+    """What is known of a turn that is over, and where its output ends."""
+    out_to = turn.result.end if turn.result is not None else log_size(folder, "stdout")
+    begin = max(out_from or 0, out_to - TAIL_BYTES)
+    reading: Reading = (
+        report.without(live.runner, None) if turn.result is None else jsonl.reading(live.runner, turn.result)
+    )
+    evidence = Evidence(
+        exit=read_exit(folder),
+        reading=reading,
+        out_tail=read_log(folder, "stdout", begin, out_to - begin).data.decode(errors="replace"),
+        err_tail=read_log(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).data.decode(errors="replace"),
+        stopping=live.stopping,
+        without_exit=Interruption.LOST if turn.was_alive else Interruption.TOWER_RESTART,
+    )
+    return evidence, (out_to, log_size(folder, "stderr"))
+
+
+def _noise(turn: OpenTurn) -> list[str]:
+    return [f"{words} ({count} times)" if count > 1 else words for words, count in turn.noise.most_common(5)]
