@@ -80,6 +80,10 @@ def run(**changes: Any) -> Document:
         "stopping": None,
         "pid": 4711,
         "folder": "/f/.layover/hangars/writer/" + RUN,
+        "process": RUN.replace("run_", "prc_"),
+        "turn": None,
+        "out_from": None,
+        "out_to": None,
     } | changes
 
 
@@ -134,6 +138,7 @@ def status(**changes: Any) -> Document:
         "needs_restart": [],
         "warnings": [],
         "agents": [],
+        "residents": [],
     } | changes
 
 

@@ -47,7 +47,41 @@ ERRORS = {
     "later table": Case("[»pipelines.p]\n" + AGENT, "pipelines", "not available yet", "entry = true"),
     "later layover key": Case("[layover]\n»http_addr = ''\n" + AGENT, "layover.http_addr", "not available yet", "remove"),
     "later default": Case("[defaults]\n»sandbox = 'auto'\n" + AGENT, "defaults.sandbox", "not available yet", "remove"),
-    "later agent key": Case(AGENT + "»resident = true\n", "agents.solo.resident", "not available yet", "remove it"),
+    "later agent key": Case(AGENT + "»approve = true\n", "agents.solo.approve", "not available yet", "remove it"),
+    "resident without a protocol": Case(
+        AGENT + "»resident = true\n", "agents.solo.resident", "it has no protocol", "name a runner"
+    ),
+    "resident on a runner without a protocol": Case(
+        AGENT.replace('"none"', '"mine"') + "»resident = true\n" + RUNNER,
+        "agents.solo.resident",
+        "runner mine cannot be resident",
+        "write protocol in [runners.mine]",
+    ),
+    "resident that runs twice": Case(
+        AGENT.replace('"none"', '"mine"')
+        + "resident = true\n»max_concurrent = 2\n"
+        + RUNNER
+        + 'protocol = "jsonl"\n',
+        "agents.solo.max_concurrent",
+        "one flight at a time",
+        "remove it",
+    ),
+    "later protocol": Case(
+        AGENT + RUNNER + "»protocol = 'acp'\n", "runners.mine.protocol", "not available yet", 'write "jsonl"'
+    ),
+    "unknown protocol": Case(AGENT + RUNNER + "»protocol = 'telnet'\n", "runners.mine.protocol", "must be", "jsonl"),
+    "more residents than slots": Case(
+        "[defaults]\n»max_concurrent_runs = 1\n"
+        + AGENT.replace('"none"', '"mine"')
+        + "resident = true\n"
+        + AGENT.replace('"none"', '"mine"').replace("agents.solo", "agents.duo")
+        + "resident = true\n"
+        + RUNNER
+        + 'protocol = "jsonl"\n',
+        "defaults.max_concurrent_runs",
+        "there are 2 residents",
+        "max_concurrent_runs = 2",
+    ),
     "later agent table": Case(
         AGENT + "[agents.solo.»mcp.s]\nurl = 'x'\n", "agents.solo.mcp", "not available yet", "remove it"
     ),

@@ -121,6 +121,7 @@ def test_all_mistakes_are_named_together() -> None:
 
 EXAMPLES = {
     "say": '"a"',
+    "raw": '"a"',
     "err": '"a"',
     "read": '"a/b"',
     "echo": '"env"',

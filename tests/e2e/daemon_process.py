@@ -38,7 +38,7 @@ class Daemon:
         self.tree = folder / "workspace"
         self.state = folder / ".layover"
         self.config = folder / "layover.toml"
-        self.environ = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        self.environ = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
         self.process: subprocess.Popen[bytes] | None = None
         self.log = folder / "daemon.log"
 

@@ -21,7 +21,9 @@ from tower.core.chain import ChainState
 from tower.core.errors import TowerError
 from tower.core.factory import Agent
 from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
+from tower.core.residence import Residence
 from tower.core.states import Cause, RunState
+from tower.engine.tower import Resident
 
 PERSON = Sender(kind="person", name="ada")
 FLIGHT = Flight(id="flt_1", itinerary="itn_1", sender=PERSON, receiver="coder", body="build", created_at=1.5)
@@ -43,6 +45,7 @@ RUN = Run(
 )
 PROCESS = Process(id="prc_1", agent="coder", folder="/state/hangars/coder/run_1", created_at=2.0, pid=77)
 ITINERARY = Itinerary(id="itn_1", created_at=1.0, max_hops=8, max_runs=64, fuel_limit=5_000_000)
+RESIDENT = Resident(name="coder", residence=Residence().starting(), process=PROCESS)
 AGENT = Agent(name="coder", runner="cmd:true", instructions="", instructions_sha256="", work_dir="/w")
 
 
@@ -75,6 +78,7 @@ def status_view() -> views.View:
         "needs_restart": [],
         "warnings": [],
         "agents": [views.agent(AGENT)],
+        "residents": [views.resident(RESIDENT, "ada")],
     }
 
 

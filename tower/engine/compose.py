@@ -116,7 +116,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
         token=tower.chance(TOKEN_BYTES).hex(),
         memory=memory,
         memory_total=total,
-        handover=await handover_for(tower, agent, flight, first_of=turn.process if turn and turn.is_first else None),
+        handover=await handover_for(tower, agent, flight, turn.process if turn and turn.is_first else None),
         turn=turn,
     )
     found = environment_of(tower, prepared.program(0))

@@ -43,7 +43,7 @@ class _Recorded:
     sent: tuple[Flight, ...]
 
 
-async def handover_for(tower: Tower, agent: Agent, flight: Flight, *, first_of: str | None = None) -> str | None:
+async def handover_for(tower: Tower, agent: Agent, flight: Flight, first_of: str | None = None) -> str | None:
     """The handover note for the next run of a flight; None for a first dispatch, which has none.
 
     With `first_of`, a process of a resident that has had no turn, it tells of the process before it as well.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
@@ -30,6 +31,18 @@ async def read_on(tower: Tower, resident: Resident) -> None:
             return
 
 
+def find_result(folder: Path, begin: int, turn: int) -> Result | None:
+    """The first result for a turn in the output of a process, from an offset on. Blocks: for a worker thread."""
+    lines = Lines(begin)
+    while True:
+        found, is_all = _read(str(folder), lines)
+        for event in found:
+            if isinstance(event, Result) and event.turn == turn:
+                return event
+        if is_all:
+            return None
+
+
 def _read(folder: str, lines: Lines) -> tuple[list[jsonl.Event], bool]:
     found: list[jsonl.Event] = []
     for _ in range(PAGES_AT_ONCE):
@@ -55,7 +68,7 @@ async def _deliver(tower: Tower, resident: Resident, event: jsonl.Event) -> None
 async def _end_turn(tower: Tower, resident: Resident, result: Result) -> None:
     """The first result for the turn under way ends it; any other is passed over, and said."""
     turn = resident.turn
-    if turn is None or result.turn != turn.number or turn.live.link is None:
+    if turn is None or result.turn != turn.number or not turn.is_asked:
         log.warning("resident.stray-result", agent=resident.name, turn=result.turn)
         if turn is not None:
             turn.noise["a result was for another turn"] += 1

@@ -56,7 +56,7 @@ async def adopt_open(tower: Tower) -> None:
     for run, _ in turns:
         live = recover.live_of(tower, run)
         tower.live[run.id] = live
-        turn = OpenTurn(live=live, number=run.turn or 0, is_refused=True, was_alive=False)
+        turn = OpenTurn(live=live, number=run.turn or 0, is_asked=True, is_refused=True, was_alive=False)
         found = tower.residents.get(run.agent)
         if found is not None and found.process is not None and found.process.id == run.process:
             found.turn = turn
@@ -181,7 +181,7 @@ async def _hear(tower: Tower, resident: Resident, word: Grew | Ending | Exited |
     match word:
         case Turn(number=number):
             turn = resident.turn
-            if turn is not None and turn.live.link is not None and number < turn.number:
+            if turn is not None and turn.is_asked and number < turn.number:
                 turn.is_refused = True
                 tower.bus.pulse(turn.live.run.id)
         case Ending(why=why):

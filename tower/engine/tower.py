@@ -67,6 +67,8 @@ class OpenTurn:
     live: LiveRun
     number: int
     result: Result | None = None
+    is_asked: bool = False
+    """The keeper was told of it, by this tower or perhaps by the one before."""
     is_refused: bool = False
     """The keeper has not taken it, as far as is known."""
     is_cut_off: bool = False

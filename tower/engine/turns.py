@@ -24,6 +24,7 @@ from tower.core.residence import ResidentState
 from tower.core.states import FlightState, Interruption, RunState
 from tower.engine import places
 from tower.engine.compose import Prepared, told_by, turn_payload
+from tower.engine.resident_output import find_result
 from tower.engine.settle import Settlement, settle_unstarted, with_consequence, write_down
 from tower.engine.tower import LiveRun, OpenTurn, Resident, Tower, log
 from tower.runners import jsonl, report
@@ -179,7 +180,7 @@ async def _tell(tower: Tower, resident: Resident, turn: OpenTurn, prepared: Prep
     if link is None or live.stopping is not None or resident.residence.state is not ResidentState.BUSY:
         return
     agent = prepared.agent
-    turn.is_refused = False
+    turn.is_refused, turn.is_asked = False, True
     live.link = link
     await link.turn(turn.number, agent.timeout_sec, agent.stall_sec, agent.first_output_sec)
     asked: str | None = turn.live.stopping
@@ -192,6 +193,9 @@ async def _settle(tower: Tower, turn: OpenTurn) -> None:
     live = turn.live
     run = await tower.store.read(lambda connection: runs.get(connection, live.run.id)) or live.run
     folder = _process_folder(tower, turn)
+    if turn.result is None and run.out_from is not None:
+        # It may have answered just before its end, or while no tower read it.
+        turn.result = await anyio.to_thread.run_sync(find_result, folder, run.out_from, turn.number)
     evidence, ends = await anyio.to_thread.run_sync(partial(_gather, live, turn, run.out_from, folder))
     result, record = turn.result, evidence.exit
     verdict = turn_verdict(
