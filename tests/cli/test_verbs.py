@@ -344,3 +344,29 @@ def test_inside_a_run_the_token_goes_along(fake: FakeTower, cli: Cli, monkeypatc
     fake.routes["POST /flights"] = accept
     assert cli("send", "reviewer", "look").code == exits.DONE
     assert seen == ["Bearer t0ken"]
+
+
+@pytest.mark.parametrize("verb", ["restart", "pause", "resume"])
+def test_what_is_said_of_an_agent(fake: FakeTower, cli: Cli, verb: str) -> None:
+    fake.routes[f"POST /agents/writer/{verb}"] = reply({"name": "writer"})
+    done = cli("agents", verb, "writer")
+    assert (done.code, done.out) == (0, "")
+    assert "writer" in done.err
+
+
+def test_status_shows_residents_and_paused_agents(fake: FakeTower, cli: Cli) -> None:
+    resident = {
+        "agent": "writer",
+        "state": "backoff",
+        "why": "it fell over",
+        "until": "2031-05-06T07:09:00.000Z",
+        "process": None,
+        "since": None,
+        "turns": None,
+        "run": None,
+        "paused_by": "ada",
+    }
+    fake.routes["GET /status"] = reply(status(residents=[resident], agents=[{"name": "writer", "paused_by": "ada"}]))
+    rows = [line.split("\t") for line in cli("status").out.splitlines()]
+    assert ["resident", "writer", "backoff", "-", "-", "it fell over"] in rows
+    assert ["paused", "writer", "ada"] in rows

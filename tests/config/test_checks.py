@@ -277,6 +277,21 @@ ERRORS = {
 }  # fmt: skip
 
 WARNINGS = {
+    "residents keep every slot": Case(
+        "[defaults]\n»max_concurrent_runs = 1\n"
+        + AGENT.replace('"none"', '"mine"')
+        + "resident = true\n"
+        + RUNNER
+        + 'protocol = "jsonl"\n'
+        + OTHER
+        + "entry = true\n",
+        "defaults.max_concurrent_runs",
+        "no other agent ever starts",
+        "max_concurrent_runs = 2",
+    ),
+    "turns without a resident": Case(
+        AGENT + "»max_turns = 3\n", "agents.solo.max_turns", "for residents alone", "resident = true"
+    ),
     "no description": Case(
         AGENT.replace("solo", "»solo").replace('description = "d"\n', ""), "agents.solo", "no description", "one line"
     ),

@@ -28,6 +28,21 @@ def test_every_agent_gets_the_runner_and_loses_the_model_of_its_own(tmp_path: Pa
     assert rehearsed.runners.keys() >= factory.runners.keys()
 
 
+@pytest.mark.parametrize(("spec", "stays"), [("fake:s.toml", True), ("cmd:cat", False)])
+def test_a_resident_stays_one_where_the_runner_can(tmp_path: Path, spec: str, stays: bool) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "s.toml").write_text('[[call]]\nsteps = [{ say = "done" }]\n')
+    (tmp_path / "layover.toml").write_text(
+        '[runners.real]\ncommand = ["agent"]\nprotocol = "jsonl"\n'
+        '[agents.a]\nrunner = "real"\nprompt = "p"\nentry = true\nresident = true\n'
+    )
+    factory = load(tmp_path, environ={}).factory
+    assert factory is not None
+    assert factory.residents == ("a",)
+    rehearsed = rehearse(factory, rehearsal_runner(spec, tmp_path))
+    assert rehearsed.residents == (("a",) if stays else ())
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [("nonsense", "neither declared nor a spec"), ("fake:gone.toml", "was not found"), ("fake:bad.toml", "[[call]]")],

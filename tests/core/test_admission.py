@@ -34,7 +34,10 @@ def factory(*agents: Agent, routes: frozenset[Route] = frozenset(), **settings: 
         digest="d",
         settings=replace(plain, **settings),  # type: ignore[arg-type]
         agents={one.name: one for one in agents},
-        runners={"cmd:true": Runner(name="cmd:true", kind="cmd", command=("true",)), "none": Runner(name="none", kind="none")},
+        runners={
+            "cmd:true": Runner(name="cmd:true", kind="cmd", command=("true",)),
+            "none": Runner(name="none", kind="none"),
+        },
         routes=routes,
     )
 
@@ -75,7 +78,13 @@ ALONE = factory(agent("a"))
         pytest.param(ALONE, {}, [], {"ground_stop": "x"}, {}, HeldReason.GROUND_STOP, id="ground stop"),
         pytest.param(ALONE, {}, [], {"draining": True}, {}, "draining", id="drain"),
         pytest.param(
-            ALONE, {"sender": Sender(kind="agent", name="b", ref="run_1")}, [], {}, {}, HeldReason.AGENT, id="route gone"
+            ALONE,
+            {"sender": Sender(kind="agent", name="b", ref="run_1")},
+            [],
+            {},
+            {},
+            HeldReason.AGENT,
+            id="route gone",
         ),
         pytest.param(ALONE, {"receiver": "gone"}, [], {}, {}, HeldReason.AGENT, id="agent removed"),
         pytest.param(factory(agent("a", enabled=False)), {}, [], {}, {}, HeldReason.AGENT, id="disabled"),
@@ -84,7 +93,9 @@ ALONE = factory(agent("a"))
         pytest.param(ALONE, {"not_before": 11.0}, [], {}, {}, "not before", id="not yet due"),
         pytest.param(ALONE, {"not_before": 10.0}, [], {}, {}, Start(), id="due now"),
         pytest.param(ALONE, {}, [seat()] * 4, {}, {}, "all 4 slots", id="slots"),
-        pytest.param(factory(agent("a", max_concurrent=1)), {}, [seat(agent="a")], {}, {}, "agent a has", id="agent cap"),
+        pytest.param(
+            factory(agent("a", max_concurrent=1)), {}, [seat(agent="a")], {}, {}, "agent a has", id="agent cap"
+        ),
         pytest.param(
             factory(agent("a", access=Access.READ_WRITE)), {}, [seat(tree="/tree/a")], {}, {}, "one writer", id="seat"
         ),
@@ -147,7 +158,9 @@ def test_a_noisy_chain_does_not_starve_another() -> None:
 
 
 def test_two_writers_of_one_tree_start_one_after_the_other() -> None:
-    of = factory(agent("a", access=Access.READ_WRITE, work_dir="/t"), agent("b", access=Access.READ_WRITE, work_dir="/t"))
+    of = factory(
+        agent("a", access=Access.READ_WRITE, work_dir="/t"), agent("b", access=Access.READ_WRITE, work_dir="/t")
+    )
     decisions = judge([flight("1"), flight("2", to="b", created_at=2.0)], of)
     assert decisions["flt_1"] == Start()
     assert isinstance(decisions["flt_2"], Wait)
@@ -161,9 +174,7 @@ def test_a_run_cap_counts_what_starts_in_the_same_round() -> None:
 
 @given(
     st.lists(
-        st.tuples(
-            st.sampled_from("abc"), st.integers(-2, 2), st.integers(0, 4), st.sampled_from(["1", "2", "3"])
-        ),
+        st.tuples(st.sampled_from("abc"), st.integers(-2, 2), st.integers(0, 4), st.sampled_from(["1", "2", "3"])),
         max_size=30,
     ),
     st.integers(1, 6),
@@ -202,3 +213,46 @@ def test_every_flight_gets_one_decision_and_no_rail_is_crossed(
 def test_a_seat_of_a_reader_takes_no_tree() -> None:
     assert seat_of(agent("a"), "itn_1").tree is None
     assert seat_of(agent("a", access=Access.READ_WRITE), "itn_1").tree == "/tree/a"
+
+
+RESIDENT = Runner(name="mine", kind="command", command=("p",), protocol="jsonl")
+
+
+def with_resident(**settings: object) -> Factory:
+    made = factory(agent("a", runner="mine", resident=True), agent("b"), **settings)
+    return replace(made, runners={**made.runners, "mine": RESIDENT})
+
+
+def test_a_resident_takes_a_turn_when_its_process_does_and_one_at_a_time() -> None:
+    of = with_resident()
+    flights = [flight("1", created_at=1.0), flight("2", created_at=2.0)]
+    ready = judge(flights, of, rails=Rails(now=10.0, residents={"a": None}))
+    assert isinstance(ready["flt_1"], Start)
+    assert "one at a time" in words(ready["flt_2"])
+    assert "is being started" in words(
+        judge(flights, of, rails=Rails(now=10.0, residents={"a": "is being started"}))["flt_1"]
+    )
+    assert "no process yet" in words(judge(flights, of)["flt_1"])
+
+
+def test_a_slot_is_kept_for_each_resident_and_its_turn_takes_no_other() -> None:
+    of = with_resident(max_concurrent_runs=2)
+    rails = Rails(now=10.0, residents={"a": None})
+    taken = [seat(agent="b", runner="cmd:true")]
+    both = judge([flight("1"), flight("2", to="b")], of, alive=taken, rails=rails)
+    assert isinstance(both["flt_1"], Start)
+    assert "1 of them kept for residents" in words(both["flt_2"])
+    busy = [seat(agent="a", is_turn=True)]
+    assert isinstance(judge([flight("2", to="b")], of, alive=busy, rails=rails)["flt_2"], Start)
+    leaving = Rails(now=10.0, residents={"a": None, "gone": "is being ended"})
+    assert "2 of them kept" in words(judge([flight("2", to="b")], of, rails=leaving)["flt_2"])
+
+
+def test_a_paused_agent_waits_for_the_one_who_paused_it() -> None:
+    decision = judge([flight("1")], ALONE, rails=Rails(now=10.0, paused={"a": "ada"}))["flt_1"]
+    assert words(decision) == "agent a was paused by ada; `tower agents resume a` goes on"
+
+
+def words(decision: Decision) -> str:
+    assert isinstance(decision, Wait)
+    return decision.words

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tower.core.launch import ExitRecord
-from tower.core.outcome import LIMITS, REASON_CHARS, STOPS, Evidence, Reading, Verdict, best_line, verdict
+from tower.core.outcome import LIMITS, REASON_CHARS, STOPS, Evidence, Reading, Verdict, best_line, turn_verdict, verdict
 from tower.core.states import Interruption, Outcome
 
 I = Interruption  # noqa: E741
@@ -202,3 +202,53 @@ def test_every_ending_has_a_verdict(
         assert judged.interruption is None
     if judged.outcome is O.INTERRUPTED:
         assert judged.interruption in {I.CRASH, I.LOST, I.TOWER_RESTART}
+
+
+ANSWER = Reading(answer="done", problems=("odd",))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "ok", "outcome", "interruption", "reason"),
+    [
+        # A result stands, whatever became of the process.
+        (Evidence(exit=None, reading=ANSWER), True, O.SUCCEEDED, None, None),
+        (Evidence(exit=None, reading=ANSWER, stopping="stop"), True, O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(None, 9), reading=ANSWER), True, O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(0, limit="timeout"), reading=ANSWER), True, O.SUCCEEDED, None, None),
+        (Evidence(exit=None, reading=ANSWER), False, O.FAILED, None, "no way"),
+        (Evidence(exit=None, reading=QUOTA), False, O.UNAVAILABLE, None, "weekly limit"),
+        # Unless a person wanted the turn to end.
+        (Evidence(exit=None, reading=ANSWER, stopping="cancelled"), True, O.CANCELLED, I.CANCELLED, None),
+        (Evidence(exit=None, reading=ANSWER, stopping="halted"), True, O.HALTED, I.GROUND_STOP, None),
+        # Without one, the end of the process cut it off.
+        (Evidence(exit=ended(None, 9)), None, O.INTERRUPTED, I.CRASH, "killed by SIGKILL"),
+        (Evidence(exit=ended(0, limit="timeout")), None, O.TIMED_OUT, I.TIMEOUT, LIMITS["timeout"].reason),
+        (Evidence(exit=ended(0, limit="mute")), None, O.INTERRUPTED, I.CRASH, LIMITS["mute"].reason),
+        (Evidence(exit=ended(0, limit="deaf")), None, O.INTERRUPTED, I.CRASH, LIMITS["deaf"].reason),
+        (Evidence(exit=ended(0, stopping="cancelled")), None, O.CANCELLED, I.CANCELLED, "a person cancelled it"),
+        (Evidence(exit=ended(0, stopping="stop")), None, O.INTERRUPTED, I.TOWER_RESTART, "the tower was stopped"),
+        (Evidence(exit=None, without_exit=I.LOST), None, O.INTERRUPTED, I.LOST, None),
+        (
+            Evidence(exit=ended(0)),
+            None,
+            O.INTERRUPTED,
+            I.CRASH,
+            "its program ended (exit code 0) in the middle of the turn, without a result",
+        ),
+        (
+            Evidence(exit=ended(3), err_tail="Error: no disk\n"),
+            None,
+            O.INTERRUPTED,
+            I.CRASH,
+            "its program ended (exit code 3) in the middle of the turn, without a result: Error: no disk",
+        ),
+    ],
+)
+def test_turns(
+    evidence: Evidence, ok: bool | None, outcome: Outcome, interruption: Interruption | None, reason: str | None
+) -> None:
+    judged = turn_verdict(evidence, ok=ok, failure="no way")
+    assert (judged.outcome, judged.interruption) == (outcome, interruption)
+    assert reason in (None, judged.reason)
+    assert judged.answer == evidence.reading.answer
+    assert judged.notes[: len(evidence.reading.problems)] == evidence.reading.problems

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tower.core.factory import Agent, Runner
 from tower.core.fences import heading, looks_like_heading
-from tower.core.payload import Briefing, Part, Peer, compose, estimate_tokens, payload
+from tower.core.payload import Briefing, Part, Peer, compose, estimate_tokens, later_payload, payload, told_anew
 from tower.core.records import Sender
 
 ADA = Sender(kind="person", name="ada")
@@ -260,3 +260,16 @@ def test_a_persons_body_moves_nothing_before_it(body: str) -> None:
 )
 def test_the_estimate_is_rounded_down(size: int, base: float, per_byte: float, tokens: int) -> None:
     assert estimate_tokens(size, base, per_byte) == tokens
+
+
+def test_a_later_turn_repeats_only_what_has_changed() -> None:
+    first = briefing(memory=b"grey", memory_total=4, peers=(Peer(name="tester"),), handover="Mind the gap.")
+    same = later_payload(first, told_anew(first))
+    assert not any(words in same for words in ("Write the code.", "grey", "tester"))
+    assert same.index("Mind the gap.") < same.index(heading(Part.SENDER.value)) < same.index(heading(Part.BODY.value))
+    other = briefing(memory=b"black", memory_total=5, peers=())
+    changed = later_payload(other, told_anew(first))
+    assert "black" in changed
+    assert "You cannot hand work on any more." in changed
+    assert "Your memory is empty now." in later_payload(briefing(), told_anew(first))
+    assert later_payload(briefing(), {}) == later_payload(briefing(), told_anew(briefing()))

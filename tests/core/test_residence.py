@@ -71,7 +71,7 @@ def test_pauses_grow_from_the_first_to_the_longest(streak: int) -> None:
     assert (pause(1), pause(100)) == (FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC)
 
 
-def run_of(gaps: list[float]) -> tuple[Residence, list[float]]:
+def run_of(gaps: list[int]) -> tuple[Residence, list[float]]:
     """A resident whose process ends by itself after each of these times."""
     at, times, known = 0.0, [], Residence()
     for gap in gaps:
@@ -83,8 +83,8 @@ def run_of(gaps: list[float]) -> tuple[Residence, list[float]]:
     return known, times
 
 
-@given(st.lists(st.floats(0, 2 * WINDOW_SEC), max_size=30))
-def test_given_up_exactly_when_too_many_ended_within_the_window(gaps: list[float]) -> None:
+@given(st.lists(st.integers(0, 2 * int(WINDOW_SEC)), max_size=30))
+def test_given_up_exactly_when_too_many_ended_within_the_window(gaps: list[int]) -> None:
     known, times = run_of(gaps)
     recent = [at for at in times if times[-1] - at < WINDOW_SEC] if times else []
     assert (known.state is S.QUARANTINED) == (len(recent) >= MOST_EXITS)
@@ -94,8 +94,8 @@ def test_given_up_exactly_when_too_many_ended_within_the_window(gaps: list[float
         assert known.next(times[-1] + LONGEST_PAUSE_SEC) == StartNow()
 
 
-@given(st.lists(st.floats(0, 2 * WINDOW_SEC), max_size=30), st.floats(0, WINDOW_SEC))
-def test_a_restart_of_the_tower_forgets_nothing(gaps: list[float], later: float) -> None:
+@given(st.lists(st.integers(0, 2 * int(WINDOW_SEC)), max_size=30), st.integers(0, int(WINDOW_SEC)))
+def test_a_restart_of_the_tower_forgets_nothing(gaps: list[int], later: int) -> None:
     known, times = run_of(gaps)
     now = (times[-1] if times else 0.0) + later
     recent = [at for at in times if now - at < WINDOW_SEC]
@@ -122,7 +122,7 @@ def test_one_that_was_idle_waits_for_a_flight() -> None:
 
 
 def test_a_person_s_word_forgets_the_past() -> None:
-    known, _ = run_of([1.0] * MOST_EXITS)
+    known, _ = run_of([1] * MOST_EXITS)
     assert known.state is S.QUARANTINED
     assert known.cleared().next(0) == StartNow()
     assert known.cleared().exits == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -583,3 +584,54 @@ def test_the_writer_s_seat_is_taken_for_the_turn_alone(stay: Stay) -> None:
     (stay.base / "open").touch()
     assert stay.daemon.landed(busy["id"])["outcome"] == "succeeded"
     assert stay.daemon.landed(waiting)["outcome"] == "succeeded"
+
+
+def test_the_program_in_the_documentation_is_a_resident(daemon: Daemon) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "residents.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(program.splitlines()) <= 10
+    (configuration,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path = daemon.folder / "shout.py"
+    path.write_text(program)
+    daemon.configure(configuration.replace('"shout.py"', json.dumps(str(path))).replace("python3", sys.executable))
+    daemon.start()
+    answers = []
+    for body in ("hello", "once more"):
+        flight = daemon.landed(daemon.send("shouter", body)["id"])
+        assert flight["outcome"] == "succeeded", flight["reason"]
+        answers.append(daemon.answer(flight["runs"][0]["id"]))
+    assert answers == ["HELLO (turn 1)", "ONCE MORE (turn 2)"]
+
+
+def test_a_scripted_agent_can_be_a_resident(daemon: Daemon) -> None:
+    (daemon.folder / "script.toml").write_text(
+        """
+[[call]]
+steps = [{ say = "one" }, { echo = "call" }, { report = { cost_usd = 0.5, tokens_in = 10 } }]
+[[call]]
+steps = [{ raw = "no JSON" }, { echo = "stdin" }, { send = { to = "rehearsed", body = "again" } }]
+[[call]]
+steps = [{ exit = 0 }]
+"""
+    )
+    daemon.configure(
+        """
+[agents.rehearsed]
+description = "Follows a script"
+runner = "fake:script.toml"
+prompt = "Go."
+entry = true
+resident = true
+recovery = "never"
+"""
+    )
+    daemon.start()
+    first = daemon.landed(daemon.send("rehearsed")["id"])
+    assert daemon.answer(first["runs"][0]["id"]) == "one\n1"
+    assert (first["runs"][0]["cost_usd"], first["runs"][0]["tokens_in"]) == (0.5, 10)
+    second = daemon.landed(daemon.send("rehearsed", "what now")["id"])
+    answer = daemon.answer(second["runs"][0]["id"])
+    assert "what now" in answer
+    assert "not sent to rehearsed" in answer
+    assert "a line was no JSON" in second["runs"][0]["notes"]
+    assert daemon.landed(daemon.send("rehearsed")["id"])["state"] == "dead"

@@ -44,6 +44,7 @@ RUN_CALLER = Caller(name=RUN.agent, run=RUN.id)
         (peer(uid=0), None, Caller(name="root")),
         (peer(), TOKEN, RUN_CALLER),
         (peer(run=RUN.id), TOKEN, RUN_CALLER),
+        (peer(run=RUN.process), TOKEN, RUN_CALLER),
         (peer(doubt="it has ended"), TOKEN, RUN_CALLER),
         (peer(doubt="it has ended", starved=True), TOKEN, RUN_CALLER),
         (peer(), "wrong", "bad-token"),

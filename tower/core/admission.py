@@ -161,7 +161,7 @@ def _decide_one(
         or _within_run_cap(itinerary, started)
         or _due(flight, rails)
         or _is_let_work(factory.agents[flight.receiver], room, rails)
-        or _has_room(factory.agents[flight.receiver], factory, room)
+        or _has_room(factory.agents[flight.receiver], factory, room, rails)
         or _has_disk(factory, rails)
         or Start()
     )
@@ -228,10 +228,10 @@ def _is_let_work(agent: Agent, room: _Room, rails: Rails) -> Decision | None:
     return None if why is None else Wait(f"agent {agent.name} {why}")
 
 
-def _has_room(agent: Agent, factory: Factory, room: _Room) -> Decision | None:
+def _has_room(agent: Agent, factory: Factory, room: _Room, rails: Rails) -> Decision | None:
     settings = factory.settings
     runner = factory.runners[agent.runner]
-    kept = len(factory.residents)
+    kept = len({*factory.residents, *rails.residents})
     if not agent.resident and room.transient + kept >= settings.max_concurrent_runs:
         residents = f", {kept} of them kept for residents" if kept else ""
         return Wait(f"all {settings.max_concurrent_runs} slots are taken{residents} (defaults.max_concurrent_runs)")

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from tower.core.errors import ConflictError
+from tower.core.launch import KEEPER_PROTOCOL
 from tower.core.records import Process
 from tower.core.recovery import Settlement
 from tower.core.recovery import settle as decide
@@ -142,10 +143,10 @@ async def _attend(tower: Tower, resident: Resident, process: Process) -> None:
 
 
 async def _adopt(tower: Tower, resident: Resident, link: KeeperLink) -> None:
+    resident.link = link
     await tower.store.write(partial(record_link, tower, resident, link))
     event = tower.event("resident.adopted", agent=resident.name, process=link.run)
     await tower.store.write(lambda connection: events.append(connection, event))
-    resident.link = link
     resident.quiet_since = tower.clock()
 
 
@@ -155,16 +156,17 @@ async def _follow(tower: Tower, resident: Resident, link: KeeperLink) -> None:
     assert process is not None  # noqa: S101 (it is attended)
     if resident.lines is None:
         resident.lines = Lines(await _first_unread(tower, process, resident.turn))
+    if resident.turn is None:
+        await _quietly(link.done())
     turn = resident.turn
-    if resident.residence.state is ResidentState.STARTING:
+    if resident.residence.state is ResidentState.STARTING and link.protocol == KEEPER_PROTOCOL:
+        # A keeper of another version only tells: no turn is asked of it.
         resident.residence = resident.residence.started()
     if turn is not None and resident.residence.state is ResidentState.READY:
         turn.live.link = link
         turn.was_alive = True
         resident.residence = resident.residence.turn_began()
         tower.bus.pulse(turn.live.run.id)
-    elif turn is None:
-        await _quietly(link.done())
     tower.wake()
     try:
         async with anyio.create_task_group() as group:

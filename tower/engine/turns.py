@@ -60,6 +60,10 @@ async def conduct_turn(tower: Tower, resident: Resident, turn: OpenTurn, prepare
     except TowerError as caught:
         log.warning("turn.start-failed", run=live.run.id, error=str(caught))
         error = caught
+    except Exception as defect:
+        # Whether it was told says its file; the tower, and the other turns, go on.
+        log.exception("turn.defect", run=live.run.id, error=str(defect))
+        error = TowerError("defect", f"cannot tell this turn: {type(defect).__name__}: {defect}")
     await see_turn_through(tower, resident, turn, error)
 
 
@@ -104,14 +108,16 @@ async def _give_back(tower: Tower, resident: Resident, turn: OpenTurn) -> None:
     """The process is free for another turn, if it is still there."""
     if resident.turn is not turn:
         return
-    resident.turn = None
-    resident.quiet_since = tower.clock()
-    resident.residence = resident.residence.turn_ended()
     if resident.link is not None:
         try:
+            # Before it can have another turn, whose limits this would end.
             await resident.link.done()
         except ConflictError as error:
             log.warning("turn.limits-stay", agent=resident.name, error=str(error))
+    if resident.turn is turn:
+        resident.turn = None
+        resident.quiet_since = tower.clock()
+        resident.residence = resident.residence.turn_ended()
     tower.wake()
 
 

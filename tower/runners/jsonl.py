@@ -18,7 +18,7 @@ from tower.core.factory import Runner
 from tower.core.fences import inline
 from tower.core.outcome import Reading
 from tower.runners import report
-from tower.runners.invocation import ANSWER_BYTES
+from tower.runners.text import answer
 
 NAME: Final = "jsonl"
 PROTOCOLS: Final = (NAME,)
@@ -136,9 +136,9 @@ def read(line: bytes | None, end: int) -> Event | None:
 
 def reading(runner: Runner, result: Result) -> Reading:
     """What a result says of the turn: answer, use and cost, checked as a report is."""
-    answer = result.fields.get("answer")
-    text = answer if isinstance(answer, str) and answer.strip() else None
-    found = report.checked(runner, None if text is None else _bounded(text), dict(result.fields), whose="result")
+    said = result.fields.get("answer")
+    told = answer(said.encode()) if isinstance(said, str) else None
+    found = report.checked(runner, told, dict(result.fields), whose="result")
     unavailable = result.fields.get("unavailable")
     if isinstance(unavailable, str) and unavailable.strip() and not result.ok:
         return replace(found, unavailable=inline(unavailable, REASON_CHARS))
@@ -172,8 +172,3 @@ def _session(value: object) -> str | None:
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= SESSION_CHARS:
         return None
     return None if value.startswith("-") else value
-
-
-def _bounded(text: str) -> str:
-    data = text.encode()
-    return text if len(data) <= ANSWER_BYTES else data[-ANSWER_BYTES:].decode(errors="replace")
