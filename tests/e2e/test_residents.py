@@ -402,7 +402,7 @@ def test_a_removed_agent_finishes_its_turn_and_its_process_ends(stay: Stay) -> N
     assert stay.daemon.landed(flight["id"])["outcome"] == "succeeded"
     eventually(lambda: stay.seen()["state"] is None)
     assert stay.alive() == []
-    assert stay.daemon.keepers() == []
+    eventually(lambda: stay.daemon.keepers() == [])
     stay.configure()
     stay.daemon.tower("reload", check=True)
     assert stay.turn("back")["answer"] == "back"
@@ -635,3 +635,40 @@ recovery = "never"
     assert "not sent to rehearsed" in answer
     assert "a line was no JSON" in second["runs"][0]["notes"]
     assert daemon.landed(daemon.send("rehearsed")["id"])["state"] == "dead"
+
+
+def test_a_start_that_an_earlier_tower_left_half_done_never_makes_a_second_process(stay: Stay) -> None:
+    stay.configure()
+    daemon = stay.daemon
+    daemon.start(environ={"TOWER_FAILPOINTS": "keeper.start-before=stop"})
+    (slow,) = eventually(daemon.keepers)
+    eventually(lambda: procfs_state(slow) == "T")
+    daemon.kill()
+    daemon.start()
+    stay.ready()
+    os.kill(slow, signal.SIGCONT)
+    eventually(lambda: slow not in daemon.keepers())
+    assert stay.turn("alone")["answer"] == "alone"
+    assert len(stay.lines("pids")) == 1
+
+
+def test_a_keeper_that_does_not_answer_is_waited_for(stay: Stay) -> None:
+    stay.start()
+    before = stay.turn("one")["process"]
+    (keeper,) = stay.daemon.keepers()
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        stay.daemon.kill()
+        stay.daemon.start()
+        flight = stay.daemon.send("res", "two")["id"]
+        assert stay.until("starting")["process"] == before
+        assert "is being started" in eventually(lambda: stay.daemon.flight(flight).get("waits_for"))
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    done = stay.daemon.landed(flight)
+    assert (stay.read(done)["answer"], done["runs"][0]["process"]) == ("two", before)
+    assert len(stay.lines("pids")) == 1
+
+
+def procfs_state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from functools import partial
-from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -26,8 +25,6 @@ from tower.system.files import write_private
 from tower.system.keeperlink import KeeperLink
 from tower.system.procfs import boot_id
 from tower.system.turnfiles import make_turns
-
-NO_ROOM: Final = "run-folder"
 
 
 async def start(tower: Tower, resident: Resident) -> None:
@@ -73,7 +70,7 @@ async def start(tower: Tower, resident: Resident) -> None:
         resident.residence = resident.residence.not_started(tower.clock(), str(error))
         tower.wake()
         return
-    resident.process, resident.agent, resident.turn = process, agent, None
+    resident.process, resident.turn = process, None
     resident.known, resident.lines, resident.is_to_restart = {}, None, False
     resident.offered_session = program.session
     resident.quiet_since = tower.clock()
@@ -132,7 +129,7 @@ def _write_folder(tower: Tower, program: Program, argv: tuple[str, ...], environ
         write_private(folder / "argv.json", (json.dumps(shown, indent=1) + "\n").encode())
     except OSError as error:
         raise TowerError(
-            NO_ROOM,
+            "run-folder",
             f"cannot write the folder {folder}: {error.strerror}",
             "look at the space and the rights of the state folder",
         ) from error

@@ -21,7 +21,7 @@ from tower.core.records import Process
 from tower.core.recovery import Settlement
 from tower.core.recovery import settle as decide
 from tower.core.residence import WINDOW_SEC, ResidentState, StartNow, fingerprint, remembered
-from tower.engine import recover, resident_output, standing
+from tower.engine import places, recover, resident_output, standing
 from tower.engine.resident_end import write_end
 from tower.engine.resident_start import record_link, start
 from tower.engine.tower import RESIDENTS, OpenTurn, Resident, Tower, log
@@ -91,6 +91,7 @@ async def look_after(tower: Tower, resident: Resident) -> None:
                 await resident.link.aclose()
                 resident.link = None
             await anyio.sleep(DEFECT_SEC)
+    await places.discard(places.resident_folder(tower.factory, resident.name))
     tower.residents.pop(resident.name, None)
     # Its name may be wanted again by now.
     tower.wake()

@@ -89,8 +89,6 @@ class Resident:
     residence: Residence
     process: Process | None = None
     """Its record; None while there is no process."""
-    agent: Agent | None = None
-    """As the process was started with; None for one that an earlier tower started."""
     link: KeeperLink | None = None
     lines: Lines | None = None
     """How far its output was read."""
