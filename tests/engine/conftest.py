@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,9 @@ import pytest
 from trio.testing import MockClock
 
 from .scripted import Scene
+
+IN_MEMORY = Path("/dev/shm")
+"""Here nothing waits for a disk: that what is written is durable is not what these tests are about."""
 
 
 @pytest.fixture
@@ -18,8 +23,10 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """An empty factory folder, in which nothing is served yet."""
-    scene = Scene(tmp_path, monkeypatch)
+    folder = Path(tempfile.mkdtemp(prefix="tower-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+    scene = Scene(folder, monkeypatch)
     yield scene
     scene.keepers.clear()
+    shutil.rmtree(folder)

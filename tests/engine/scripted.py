@@ -123,7 +123,7 @@ class ScriptedKeeper:
         self.is_deaf = False
         self.is_mute = False
         self._clock = clock
-        self._links: list[Link] = []
+        self.links: list[Link] = []
         self._process = subprocess.Popen(["sleep", "600"])
         self.pid = self._process.pid
         self.ticks = procfs.start_ticks(self.pid) or 0
@@ -133,8 +133,8 @@ class ScriptedKeeper:
         return self._process.returncode is None
 
     def connect(self) -> Link:
-        self._links.append(Link(self))
-        return self._links[-1]
+        self.links.append(Link(self))
+        return self.links[-1]
 
     def claim(self) -> bool:
         """Make `start`; False when it was decided before."""
@@ -184,7 +184,7 @@ class ScriptedKeeper:
         self._say(None)
 
     def _say(self, word: Word | None) -> None:
-        for link in self._links:
+        for link in self.links:
             link.say(word)
 
 
@@ -193,11 +193,13 @@ class Keepers:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self.plans: list[KeeperPlan] = []
         self.started: dict[str, ScriptedKeeper] = {}
         self.before: Callable[[KeeperPlan], Awaitable[None]] | None = None
         self.after: Callable[[KeeperPlan], Awaitable[None]] | None = None
 
     async def start(self, plan: KeeperPlan) -> Link:
+        self.plans.append(plan)
         if self.before is not None:
             await self.before(plan)
         keeper = ScriptedKeeper(plan, self._clock)
@@ -240,7 +242,12 @@ class Scene:
         self, *agents: Agent, routes: Iterable[str] = (), runners: Iterable[Runner] = (), **settings: Any
     ) -> Factory:
         """A factory of these agents; a route is written `a -> b`. Writers share the tree unless it is said."""
-        plain: dict[str, Any] = {"shared_writers": True, "max_concurrent_runs": 8, "min_free_bytes": 1 << 20}
+        plain: dict[str, Any] = {
+            "shared_writers": True,
+            "max_concurrent_runs": 8,
+            "min_free_bytes": 1 << 20,
+            "snapshots_dir": str(self.state.snapshots),
+        }
         placed = (replace(one, work_dir=one.work_dir or str(self.tree)) for one in agents)
         ends = (route.split(" -> ") for route in routes)
         return Factory(
@@ -250,7 +257,6 @@ class Scene:
                 state_dir=str(self.state.root),
                 work_dir=str(self.tree),
                 socket=str(self.state.socket),
-                snapshots_dir=str(self.state.snapshots),
                 **plain | settings,
             ),
             agents={one.name: one for one in placed},
@@ -374,6 +380,15 @@ class Scene:
     async def story(self, flight: str) -> list[str]:
         """The types of the events that tell of a flight."""
         return [event.type for event in await self.events() if event.flight == flight]
+
+    def assert_free(self) -> None:
+        """No slot or seat is taken, no connection open, no secret remembered, no snapshot left."""
+        assert self.now.live == {}
+        assert self.now.seats() == []
+        assert all(link.is_closed for keeper in self.keepers.started.values() for link in keeper.links)
+        given = [secret for plan in self.keepers.plans for secret in plan.secrets]
+        assert [secret for secret in given if self.now.redaction.apply(secret) != secret] == []
+        assert list(self.state.snapshots.iterdir()) == []
 
     @contextmanager
     def full_disk(self) -> Iterator[None]:

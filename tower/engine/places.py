@@ -14,8 +14,8 @@ import anyio.to_thread
 
 from tower.core.factory import Access, Agent, Factory
 from tower.core.launch import Workspace
+from tower.core.records import Run
 from tower.engine.tower import Tower, log
-from tower.store import runs
 from tower.system.workspace import live_workspace, remove_workspace, sweep_workspaces, take_snapshot
 
 AT_ONCE: Final = 2
@@ -29,14 +29,14 @@ def snapshot_folder(factory: Factory, run: str) -> Path:
     return Path(factory.settings.snapshots_dir) / run
 
 
-async def make(tower: Tower, agent: Agent, run: str) -> Workspace:
-    """The place for a run of this agent. Raises `TowerError` when it cannot be made; then nothing is left."""
+async def make(tower: Tower, agent: Agent, folder: Path) -> Workspace:
+    """The place for a run of this agent, with a snapshot in `folder`. Raises `TowerError`; then nothing is left."""
     if agent.access is Access.READ_WRITE:
         return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
     take = partial(
         take_snapshot,
         live=agent.work_dir,
-        folder=str(snapshot_folder(tower.factory, run)),
+        folder=str(folder),
         head_only=agent.snapshot == "head",
         include=agent.snapshot_include,
         exclude=(str(tower.state.root), tower.factory.settings.snapshots_dir),
@@ -52,7 +52,14 @@ async def discard(folder: Path) -> None:
             log.warning("workspace.left", folder=str(folder), problem=problem)
 
 
+async def discard_of(run: Run) -> None:
+    """Remove the snapshot that an earlier tower made for a run, wherever snapshots were made then."""
+    if run.workspace_kind == "snapshot" and run.workspace is not None:
+        folder = Path(run.workspace).parent
+        if folder.name == run.id:
+            await discard(folder)
+
+
 async def sweep(tower: Tower) -> None:
-    """Remove the snapshots that no open run uses: what a crash left."""
-    keep = {run.id for run in await tower.store.read(runs.open_runs)}
-    await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, keep)
+    """Remove the snapshots that no run alive uses: what a crash left. Runs may be claimed meanwhile."""
+    await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, tower.live)

@@ -1,7 +1,7 @@
 """Settling a run: judging it by its evidence, and writing down in one transaction what becomes of its flights.
 
 The verdict is `core.outcome`'s, what follows from it `core.recovery`'s. Here the evidence is read from the run's
-folder and the decision becomes rows and events. Settling is repeated until it is on disk: a full disk delays it.
+folder and the decision becomes rows and events. A run that never started is settled by `unstarted`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import anyio.to_thread
 
 from tower.core import recovery
-from tower.core.errors import BusyError, TowerError
 from tower.core.launch import ExitRecord
 from tower.core.outcome import Evidence, Reading, Verdict, verdict
 from tower.core.records import Process, Run
@@ -23,7 +21,7 @@ from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outc
 from tower.engine.tower import LiveRun, Tower, log
 from tower.runners import of
 from tower.store import events, flights, itineraries, runs
-from tower.store.database import DISK_FULL, Connection
+from tower.store.database import Connection
 from tower.system.files import read_regular, write_private
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
@@ -38,11 +36,6 @@ REPORT_BYTES: Final = 64 << 10
 
 UNAVAILABLE_PAUSES: Final = (60.0, 120.0, 240.0, 480.0, 960.0, 1800.0)
 """Seconds before a flight whose program could not work is tried again: 1, 2, 4 ... 30 minutes."""
-
-RETRY_SEC: Final = 1.0
-
-NEVER_STARTED_PAUSE_SEC: Final = 5.0
-"""Before a start that failed for want of space or the like is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,60 +67,8 @@ async def settle(
     settlement = replace(await _judge(tower, live, without_exit, seen_at), left=left)
     if settlement.verdict.answer is not None:
         await anyio.to_thread.run_sync(_keep_answer, _folder(tower, live.run), settlement.verdict.answer)
-    await _write(tower, partial(_transaction, tower, settlement))
-    _free(tower, live)
-
-
-async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None) -> None:
-    """Settle a run whose program provably never ran.
-
-    Without an error somebody asked it to end before it began. A passing want (space, descriptors) queues the flight
-    again as it was; any other failure ends it in one sentence.
-    """
-    now = tower.clock()
-
-    def transaction(connection: Connection) -> None:
-        reason = str(error) if error else f"it was asked to end before it began ({live.stopping})"
-        if error is not None and not isinstance(error, BusyError):
-            outcome, state, changes = Outcome.FAILED, FlightState.LANDED, {"outcome": Outcome.FAILED, "ended_at": now}
-        elif live.stopping == "cancelled":
-            outcome, state, changes = (
-                Outcome.CANCELLED,
-                FlightState.CANCELLED,
-                {"outcome": Outcome.CANCELLED, "ended_at": now},
-            )
-        else:
-            # A ground stop or a drain finds it queued and holds it there.
-            pause = NEVER_STARTED_PAUSE_SEC if error else 0.0
-            outcome, state, changes = Outcome.REFUSED, FlightState.QUEUED, {"not_before": now + pause}
-        runs.update(connection, live.run.id, state=RunState.ENDED, ended_at=now, outcome=outcome, reason=reason)
-        runs.update_process(connection, live.run.process, ended_at=now)
-        itineraries.uncount_run(connection, live.run.itinerary)
-        for flight in live.run.flights:
-            flights.move(connection, flight, state, reason=reason, **changes)
-        events.append(connection, _told(tower, "run.not-started", live.run, outcome=outcome, reason=reason))
-
-    await _write(tower, transaction)
-    _free(tower, live)
-
-
-def _free(tower: Tower, live: LiveRun) -> None:
-    tower.live.pop(live.run.id, None)
-    tower.bus.pulse(live.run.id)
-    tower.wake()
-
-
-async def _write(tower: Tower, transaction: Any) -> None:
-    while True:
-        try:
-            await tower.store.write(transaction)
-            return
-        except BusyError as error:
-            log.error("settle.failed", error=str(error))
-            if error.code == DISK_FULL and not tower.ballast.is_thrown_off:
-                tower.ballast.throw_off()
-            else:
-                await anyio.sleep(RETRY_SEC)
+    await tower.persist(partial(_transaction, tower, settlement))
+    tower.free(live)
 
 
 def _folder(tower: Tower, run: Run) -> Path:
@@ -178,18 +119,26 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
 
 
 def _gather(tower: Tower, live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
-    out = read_log(str(folder), "stdout", -ANSWER_BYTES, ANSWER_BYTES)
-    err = read_log(str(folder), "stderr", -REPORT_BYTES, REPORT_BYTES)
+    out, err = _end_of(folder, "stdout", ANSWER_BYTES), _end_of(folder, "stderr", REPORT_BYTES)
     report = read_regular(folder / "out" / "report", REPORT_BYTES)
-    reading = of(live.runner).read(live.runner, out.data, None if report is None else report.decode(errors="replace"))
+    reading = of(live.runner).read(live.runner, out, None if report is None else report.decode(errors="replace"))
     return Evidence(
         exit=read_exit(str(folder)),
         reading=reading,
-        out_tail=out.data.decode(errors="replace"),
-        err_tail=err.data.decode(errors="replace"),
+        out_tail=out.decode(errors="replace"),
+        err_tail=err.decode(errors="replace"),
         stopping=live.stopping,
         without_exit=without_exit,
     )
+
+
+def _end_of(folder: Path, stream: str, most: int) -> bytes:
+    """What a disk does not give back is as if it had not been printed: the exit record still counts."""
+    try:
+        return read_log(str(folder), stream, -most, most).data
+    except OSError as error:
+        log.warning("log.unreadable", folder=str(folder), stream=stream, error=str(error))
+        return b""
 
 
 async def _with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) -> Settlement:
@@ -260,7 +209,7 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
     run, now = done.run, tower.clock()
     outcome, reason = done.verdict.outcome, done.verdict.reason
     match done.follows:
-        case recovery.Recover() | recovery.HoldForPerson() if done.left:
+        case _ if done.left and _is_repeated(done):
             state = FlightState.HELD
             words = (
                 f"processes of run {run.id} could not be ended ({', '.join(map(str, done.left))}): end them,"
@@ -294,6 +243,10 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
         kind = "requeued" if state is FlightState.QUEUED else state
         event = _told(tower, f"flight.{kind}", run, flight=flight, outcome=outcome, words=changes.get("reason"))
         events.append(connection, event)
+
+
+def _is_repeated(done: Settlement) -> bool:
+    return done.held_for is not None or isinstance(done.follows, recovery.Recover | recovery.HoldForPerson)
 
 
 def _told(tower: Tower, type_: str, run: Run, flight: str | None = None, **data: object) -> Any:

@@ -10,17 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import anyio
 import structlog
 from anyio.abc import TaskGroup
 
 from tower.config.problems import Problem
 from tower.core import ids
 from tower.core.admission import Rails, Seat
+from tower.core.errors import BusyError
 from tower.core.factory import Agent, Factory, Runner
 from tower.core.launch import KeeperPlan
 from tower.core.records import Event, Run
 from tower.engine.bus import Bus
-from tower.store.database import Store
+from tower.store.database import DISK_FULL, Connection, Store
 from tower.system.ballast import Ballast
 from tower.system.disk import free_bytes
 from tower.system.keeperlink import KeeperLink
@@ -31,6 +33,10 @@ log = structlog.get_logger("tower.engine")
 
 WORK: Final = "work"
 """The bus topic of the dispatcher: something may be able to start."""
+
+
+RETRY_SEC: Final = 1.0
+"""Pause before what a full disk refused is tried again."""
 
 
 class StartKeeper(Protocol):
@@ -135,6 +141,29 @@ class Tower:
     def wake(self) -> None:
         """Have the dispatcher look at the queue again."""
         self.bus.pulse(WORK)
+
+    def free(self, live: LiveRun) -> None:
+        """Give back the slot and the seat of a run that is over."""
+        self.live.pop(live.run.id, None)
+        self.bus.pulse(live.run.id)
+        self.wake()
+
+    async def persist(self, transaction: Callable[[Connection], object]) -> None:
+        """Write what has happened already, and so must be written down: a full disk delays it.
+
+        A cancellation takes effect between two tries only.
+        """
+        while True:
+            try:
+                with anyio.CancelScope(shield=True):
+                    await self.store.write(transaction)
+                return
+            except BusyError as error:
+                log.error("store.delayed", error=str(error))
+                if error.code == DISK_FULL and not self.ballast.is_thrown_off:
+                    self.ballast.throw_off()
+                else:
+                    await anyio.sleep(RETRY_SEC)
 
     def event(
         self,
