@@ -22,7 +22,7 @@ from tower.core.errors import TowerError
 SECTIONS: Final = {
     "The daemon": ("serve", "reload", "drain", "resume", "ground-stop"),
     "Before it": ("init", "validate", "prompt"),
-    "Work in": ("send", "wait", "cancel", "recover"),
+    "Work in": ("send", "wait", "cancel", "recover", "retry"),
     "Looking": ("status", "ps", "queue", "show", "logs"),
     "Around it": ("demo",),
 }

@@ -52,6 +52,7 @@ def resolve_settings(
         max_log_bytes=table.max_log_mb * _MIB,
         min_free_bytes=table.min_free_mb * _MIB,
         snapshots_dir=snapshots,
+        notify=table.notify,
         max_concurrent_runs=rails.max_concurrent_runs,
         max_hops=rails.max_hops,
         max_runs=rails.max_runs,

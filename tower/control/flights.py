@@ -11,7 +11,7 @@ from tower.core.callers import Caller
 from tower.core.errors import ConflictError
 from tower.core.records import Flight
 from tower.core.states import WAITING, FlightState, Outcome
-from tower.engine import conduct
+from tower.engine import conduct, recover
 from tower.engine.dispatcher import explain_waiting
 from tower.engine.tower import Tower
 from tower.store import events, flights, itineraries, lookup, runs
@@ -98,6 +98,12 @@ class FlightVerbs:
             for live in alive:
                 await conduct.stop(tower, live, "cancelled")
         return views.flight(flight)
+
+    async def retry(self, caller: Caller, text: str, *, note: str | None) -> views.View:
+        """Do a flight again that is over and did not succeed."""
+        require_person(caller, "retry a flight")
+        _, identity = await self.tower.store.read(lambda connection: lookup.find(connection, text, kind="flight"))
+        return views.flight(await recover.retry(self.tower, identity, person=caller.name, note=note))
 
     async def _waiting(self, limit: int) -> tuple[list[Flight], dict[str, str]]:
         def read(connection: Connection) -> tuple[list[Flight], dict[str, str]]:

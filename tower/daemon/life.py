@@ -29,6 +29,7 @@ from tower.daemon.signals import truth, until_told
 from tower.engine import dispatcher, ground_stop, holds, places, recover
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
+from tower.engine.notices import Notices
 from tower.engine.presence import keep_seen
 from tower.engine.reload import Configuration
 from tower.engine.tower import Tower, log
@@ -157,6 +158,8 @@ class Life:
     async def _work(self, tower: Tower, manager: ServiceManager) -> None:
         """Dispatch until told to stop, then go down as `on_stop` says."""
         beat = manager.watchdog_seconds / 2 if manager.watchdog_seconds else dispatcher.PATIENCE_SEC
+        notices = Notices(tower)
+        tower.bus.on_event(notices.hear)
         async with anyio.create_task_group() as group:
             group.start_soon(
                 partial(dispatcher.dispatch, tower, alive=lambda: _sign_of_life(tower, manager), every=beat)
@@ -164,6 +167,7 @@ class Life:
             group.start_soon(ground_stop.watch, tower)
             group.start_soon(holds.watch, tower)
             group.start_soon(keep_seen, tower)
+            group.start_soon(notices.tell)
             group.start_soon(places.sweep, tower)
             group.start_soon(self._follow_configuration, tower)
             group.start_soon(self._guard_state)

@@ -241,7 +241,8 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
             changes = {"reason": reason, "outcome": outcome, "ended_at": done.ended_at}
     if flights.move(connection, flight, state, **changes):
         kind = "requeued" if state is FlightState.QUEUED else state
-        event = _told(tower, f"flight.{kind}", run, flight=flight, outcome=outcome, words=changes.get("reason"))
+        told = {"reason": changes.get("held_reason"), "words": changes.get("reason")}
+        event = _told(tower, f"flight.{kind}", run, flight=flight, outcome=outcome, **told)
         events.append(connection, event)
 
 
