@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tower.control import sending
 from tower.core.callers import Caller
 from tower.core.errors import BusyError, ConflictError
 from tower.core.factory import Agent, Factory, Route, Runner, Settings
+from tower.core.ids import RANDOM_BYTES
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.engine import compose, dispatcher, recover
@@ -233,10 +235,15 @@ class Scene:
         self.patch = patch
         self.free = 1 << 40
         """Bytes free on the disk of the state folder."""
-        self.chance = random.Random(0)
+        self._random = random.Random(0)
+        self._ids = count(1)
         patch.setattr(anyio.to_thread, "run_sync", in_place)
         patch.setattr(recover, "connect_keeper", self.keepers.connect)
         patch.setattr("tower.engine.tower.free_bytes", lambda _: self.free)
+
+    def chance(self, size: int) -> bytes:
+        """The same in every run of a test; ids, however close in time, sort in the order in which they were made."""
+        return next(self._ids).to_bytes(size, "big") if size == RANDOM_BYTES else self._random.randbytes(size)
 
     def factory(
         self, *agents: Agent, routes: Iterable[str] = (), runners: Iterable[Runner] = (), **settings: Any
@@ -252,7 +259,7 @@ class Scene:
         ends = (route.split(" -> ") for route in routes)
         return Factory(
             path=str(self.state.root.parent / "layover.toml"),
-            digest=str(self.chance.random()),
+            digest=self.chance(8).hex(),
             settings=Settings(
                 state_dir=str(self.state.root),
                 work_dir=str(self.tree),
@@ -307,7 +314,7 @@ class Scene:
             state=self.state,
             bus=bus,
             clock=now,
-            chance=self.chance.randbytes,
+            chance=self.chance,
             environ={"PATH": os.environ["PATH"], "HOME": "/nowhere"} | dict(environ),
             umask=0o022,
             descriptors=1024,

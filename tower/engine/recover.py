@@ -80,8 +80,13 @@ async def see_through(tower: Tower, live: LiveRun, task: Callable[[], Awaitable[
 
 
 async def _look_anew(tower: Tower, live: LiveRun) -> None:
-    process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
+    def read(connection: Connection) -> tuple[Run | None, Process | None]:
+        return runs.get(connection, live.run.id), runs.process(connection, live.run.process)
+
+    run, process = await tower.store.read(read)
+    assert run is not None  # noqa: S101 (claimed, and never deleted)
     assert process is not None  # noqa: S101 (a foreign key of the run)
+    live.run = run
     await _act(tower, live, process)
 
 
