@@ -217,6 +217,17 @@ def test_a_ground_stop_halts_and_only_a_person_starts_what_it_ended(daemon: Daem
     assert daemon.landed(running["id"])["outcome"] == "succeeded"
 
 
+def test_a_ground_stop_made_while_no_tower_lived_ends_what_the_next_one_finds_alive(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    daemon.kill()
+    (daemon.state / "ground-stop").touch()
+    daemon.start()
+    assert daemon.landed(flight["id"])["state"] == "halted"
+    assert daemon.processes() == []
+
+
 @pytest.mark.parametrize(
     "point",
     [

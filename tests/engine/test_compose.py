@@ -166,6 +166,9 @@ async def test_memory_is_told_from_its_end_and_an_agents_trick_with_it_is_not_fo
         (scene.tree / "secret").write_text("the secret of another")
         memory.symlink_to(scene.tree / "secret")
         assert "secret" not in payload((await scene.keeper(await scene.send("coder"))).folder)
+        memory.unlink()
+        memory.mkdir()
+        assert "your memory" not in payload((await scene.keeper(await scene.send("coder"))).folder)
 
 
 async def test_a_preview_is_what_a_run_is_told(scene: Scene) -> None:

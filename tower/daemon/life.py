@@ -92,11 +92,12 @@ class Life:
                 await anyio.sleep(EXTEND_SEC)
 
         manager.status("settling what an earlier tower left")
-        await ground_stop.look(tower)
         async with anyio.create_task_group() as group:
             group.start_soon(ask_for_time)
             await recover.settle_open(tower)
             group.cancel_scope.cancel()
+        # After that, so that a ground stop ends what was found alive as well.
+        await ground_stop.look(tower)
         await holds.release(tower, *holds.BY_CONFIGURATION)
 
     async def _tower(self, store: Store, group: TaskGroup) -> Tower:

@@ -36,7 +36,7 @@ async def release(tower: Tower, *reasons: HeldReason) -> int:
 
 
 async def watch(tower: Tower) -> None:
-    """Release for ever what waits for a time or for disk space."""
+    """Release for ever what waits for a time, for disk space, or for a cause that went away unseen."""
     while True:
         await anyio.sleep(LOOK_SEC)
         if tower.ballast.is_thrown_off and tower.ballast.take():
@@ -57,6 +57,7 @@ async def _look(tower: Tower) -> None:
         for flight in held
         if (flight.release_at is not None and flight.release_at <= now)
         or (flight.held_reason is HeldReason.DISK and room)
+        or (flight.held_reason is HeldReason.GROUND_STOP and tower.ground_stop is None)
         or (flight.held_reason is HeldReason.ENVIRONMENT and not missing_environment(tower, flight))
     ]
     if due:

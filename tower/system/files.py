@@ -11,16 +11,17 @@ from pathlib import Path
 def read_regular(path: Path, limit: int, *, tail: bool = False) -> bytes | None:
     """At most `limit` bytes of a file, from its start or its end; None when there is no such regular file.
 
-    A symbolic link is not followed and a FIFO not waited for: an agent may have made either.
+    A symbolic link is not followed, a FIFO not waited for, a folder not taken for one: an agent may have made any.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        return None
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return None
         if tail and found.st_size > limit:
             file.seek(found.st_size - limit)
         return file.read(limit)
