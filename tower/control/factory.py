@@ -21,6 +21,7 @@ from tower.engine.reload import Reloaded
 from tower.engine.tower import Tower
 from tower.store import events, flights, lookup, runs
 from tower.store.database import Connection
+from tower.system.descriptors import shortage
 
 EVENTS_AT_ONCE: Final = 500
 
@@ -47,13 +48,12 @@ class FactoryVerbs:
         counts, alive, held = await tower.store.read(read)
         stop = tower.ground_stop
         factory = tower.factory
-        full = tower.ballast.is_thrown_off
         return {
             "version": __version__,
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held or full),
+            "well": not (tower.problems or stop or held or tower.ballast.is_thrown_off),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -67,7 +67,7 @@ class FactoryVerbs:
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": [*tower.warnings, *filter(None, [tower.watch_problem, FULL if full else None])],
+            "warnings": [*tower.warnings, *_troubles(tower)],
             "agents": [views.agent(agent) for agent in factory.agents.values()],
         }
 
@@ -137,3 +137,9 @@ class FactoryVerbs:
                     after = event.seq
                 if not found:
                     await news.wait()
+
+
+def _troubles(tower: Tower) -> list[str]:
+    """What is wrong with the machine rather than with the work, in words."""
+    troubles = [tower.watch_problem, FULL if tower.ballast.is_thrown_off else None, shortage()]
+    return [trouble for trouble in troubles if trouble]

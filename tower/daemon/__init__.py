@@ -20,7 +20,7 @@ from tower.daemon import crash_points
 from tower.daemon.life import Life
 from tower.engine.reload import Configuration
 from tower.system import logs, prctl
-from tower.system.listener import raise_descriptor_limit
+from tower.system.descriptors import raise_descriptor_limit
 from tower.system.lock import lock_state
 from tower.system.logs import Redaction
 from tower.system.statedir import prepare
