@@ -313,30 +313,6 @@ async def test_a_keeper_of_another_version_keeps_nobody_else_from_being_asked(sc
         assert (await scene.flight(second)).state == "cancelled"
 
 
-async def test_a_reader_works_in_a_snapshot_that_is_gone_when_it_has_ended(scene: Scene) -> None:
-    repository(scene.tree)
-    async with scene.tower(agent("reader", access=Access.READ_ONLY)) as tower:
-        flight = await scene.send("reader")
-        run, keeper = await scene.run(flight), await scene.keeper(flight)
-        assert run.workspace_kind == "snapshot"
-        assert keeper.plan.cwd == run.workspace == f"{scene.state.snapshots}/{run.id}/tree"
-        assert (Path(keeper.plan.cwd) / "a.txt").read_text() == "one\n"
-        assert run.base_commit is not None
-        # An edit meanwhile sends later runs elsewhere; this one is cleaned up where it worked.
-        tower.factory = scene.factory(*tower.factory.agents.values(), snapshots_dir="/nowhere")
-        await keeper.exits(0)
-        scene.assert_free()
-
-
-def repository(tree: Path) -> None:
-    from trees import User, write
-
-    user = User(tree.parent / "home")
-    write(tree, {"a.txt": "one\n"})
-    user.git(tree, "init", "-q")
-    user.commit(tree, "first")
-
-
 async def test_growth_wakes_who_waits_for_the_run(scene: Scene) -> None:
     async with scene.tower(agent("coder")) as tower:
         flight = await scene.send("coder")
