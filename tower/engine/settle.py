@@ -25,7 +25,7 @@ from tower.store.database import Connection
 from tower.system.files import read_regular, write_private
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
-from tower.system.runrecords import read_exit, started_at
+from tower.system.runrecords import read_exit, remove_drafts, started_at
 from tower.system.survivors import end_survivors
 
 ANSWER_BYTES: Final = 1 << 20
@@ -84,14 +84,15 @@ def _keep_answer(folder: Path, answer: str) -> None:
 
 async def _end_what_is_left(tower: Tower, live: LiveRun) -> tuple[int, ...]:
     """End every process of the run, unless its keeper has seen to that; returns those that would not go."""
-    record = read_exit(str(_folder(tower, live.run)))
+    folder = _folder(tower, live.run)
+    # What a keeper that was killed could not remove itself, at whatever step that was.
+    remove_drafts(folder)
+    (tower.state.keepers / live.run.id.partition("_")[2]).unlink(missing_ok=True)
+    record = read_exit(str(folder))
     if record is not None and record.swept:
         return ()
     process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
-    left = await end_survivors(live.run.id, session_of(process))
-    # A keeper that was killed could not remove its socket.
-    (tower.state.keepers / live.run.id.partition("_")[2]).unlink(missing_ok=True)
-    return left
+    return await end_survivors(live.run.id, session_of(process))
 
 
 def session_of(process: Process | None) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from tower.engine.tower import RETRY_SEC, LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
 from tower.system.keeping import KeeperLostError, KeeperVoidError, StartFailedError
-from tower.system.runrecords import read_start, void_start
+from tower.system.runrecords import read_start, remove_drafts, void_start
 
 PAUSE_SEC: Final = 5.0
 """Before a start that failed through no fault of the flight is tried again."""
@@ -59,6 +59,7 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
     A passing want queues the flight again as it was; any other error ends it in one sentence. Without an error
     somebody asked it to end before it began, or the tower went away.
     """
+    remove_drafts(tower.state.run_folder(live.run.agent, live.run.id))
     now = tower.clock()
     reason = _reason(live, error)
     outcome, state, changes = _consequence(live, error, now)

@@ -6,6 +6,7 @@ record counts as none.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -15,7 +16,7 @@ from typing import Any, Final
 from tower.core.launch import KEEPER_PROTOCOL, ExitRecord, StartRecord
 from tower.system import procfs
 from tower.system.keeper.protocol import EXIT, START
-from tower.system.keeper.records import BLOCK, create_start
+from tower.system.keeper.records import BLOCK, EXIT_DRAFTS, create_start
 
 _Fields = dict[str, tuple[type, ...]]
 
@@ -77,6 +78,14 @@ def void_start(folder: str | Path) -> bool:
         return create_start(fd, void=True, pid=pid, ticks=ticks, boot_id=procfs.boot_id(), protocol=KEEPER_PROTOCOL)
     finally:
         os.close(fd)
+
+
+def remove_drafts(folder: str | Path) -> None:
+    """Remove what a keeper that was killed had set aside, or half written. Only where no keeper is alive any more."""
+    starts = (path.name for path in Path(folder).glob(f"{START}.*"))
+    for name in (*EXIT_DRAFTS, *starts):
+        with contextlib.suppress(OSError):
+            Path(folder, name).unlink()
 
 
 def _read(path: Path, wanted: _Fields) -> dict[str, Any]:
