@@ -283,7 +283,7 @@ class Scene:
     ) -> AsyncIterator[Tower]:
         """One tower: it settles what it finds, then dispatches, with the tasks `also` beside it."""
         store = Store(self.state.database, inline=True)
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             async with anyio.create_task_group() as group:
                 self.now = await self._made(store, group, self.factory(*agents, **factory), environ or {})
@@ -294,7 +294,7 @@ class Scene:
                     if is_dispatching:
                         await self.dispatch()
                     yield self.now
-                except Exception as error:
+                except (Exception, pytest.fail.Exception) as error:
                     # Raised again outside of the group, so that a report shows it as it is.
                     failure = error
                 group.cancel_scope.cancel()

@@ -74,8 +74,7 @@ class ItineraryVerbs:
             return identity
 
         identity = await tower.store.write(cancel_waiting)
-        for live in [live for live in tower.live.values() if live.run.itinerary == identity]:
-            await conduct.stop(tower, live, "cancelled")
+        await conduct.stop_every(tower, "cancelled", itinerary=identity)
         return await tower.store.read(lambda connection: self._story(connection, identity))
 
     def _story(self, connection: Connection, identity: str) -> views.View:
