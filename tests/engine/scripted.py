@@ -17,7 +17,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
+import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -32,6 +34,7 @@ import anyio.abc
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from trio.testing import MockClock
 
 from tower.control import sending
 from tower.core.callers import Caller
@@ -55,6 +58,9 @@ from tower.system.statedir import prepare
 
 EPOCH = 1_800_000_000.0
 """When a scene begins, by the tower's clock."""
+
+IN_MEMORY = Path("/dev/shm")
+"""Here nothing waits for a disk: that what is written is durable is not what these tests are about."""
 
 NOBODY = 1 << 22
 """No process can have this pid: it is beyond what the kernel gives out."""
@@ -235,6 +241,8 @@ class Scene:
         self.patch = patch
         self.free = 1 << 40
         """Bytes free on the disk of the state folder."""
+        self.on_open: Callable[[Store], object] = lambda _: None
+        """Called with the store of each tower before anything is done with it."""
         self._random = random.Random(0)
         self._ids = count(1)
         patch.setattr(anyio.to_thread, "run_sync", in_place)
@@ -283,6 +291,7 @@ class Scene:
     ) -> AsyncIterator[Tower]:
         """One tower: it settles what it finds, then dispatches, with the tasks `also` beside it."""
         store = Store(self.state.database, inline=True)
+        self.on_open(store)
         failure: BaseException | None = None
         try:
             async with anyio.create_task_group() as group:
@@ -408,6 +417,24 @@ class Scene:
         with self.patch.context() as patch:
             patch.setattr(self.now.store, "write", refuse)
             yield
+
+
+@contextmanager
+def empty_scene() -> Iterator[Scene]:
+    """A scene in which nothing is served yet; when it ends nothing is left of it."""
+    folder = Path(tempfile.mkdtemp(prefix="tower-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+    with pytest.MonkeyPatch.context() as patch:
+        scene = Scene(folder, patch)
+        try:
+            yield scene
+        finally:
+            scene.keepers.clear()
+            shutil.rmtree(folder)
+
+
+def jumping_clock() -> dict[str, object]:
+    """Options of trio: its clock jumps to the next deadline when nothing else can happen."""
+    return {"clock": MockClock(autojump_threshold=0)}
 
 
 async def idle() -> None:
