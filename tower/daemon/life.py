@@ -25,7 +25,7 @@ from tower.core.errors import BusyError, TowerError
 from tower.core.factory import Factory
 from tower.core.records import Event, Run
 from tower.daemon.crash_points import for_keepers
-from tower.daemon.signals import truth, until_told
+from tower.daemon.signals import tell_truth, truth, until_told
 from tower.engine import dispatcher, ground_stop, holds, places, recover
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
@@ -40,6 +40,7 @@ from tower.system.keeping import start_keeper
 from tower.system.listener import listen
 from tower.system.lock import StateLock
 from tower.system.logs import Redaction
+from tower.system.nursery import Nursery
 from tower.system.sdnotify import ServiceManager
 from tower.system.statedir import StateDir
 from tower.system.watch import changes
@@ -74,12 +75,13 @@ class Life:
         manager = ServiceManager.from_variables(self.environ, os.getpid())
         store = Store(self.state.database)
         try:
-            async with anyio.create_task_group() as group:
-                tower = await self._tower(store, group)
-                await self._settle_what_was_left(tower, manager)
-                async with self._open_door(tower):
-                    await self._work(tower, manager)
-                group.cancel_scope.cancel()
+            with Nursery() as nursery:
+                async with anyio.create_task_group() as group:
+                    tower = await self._tower(store, group, nursery)
+                    await self._settle_what_was_left(tower, manager)
+                    async with self._open_door(tower):
+                        await self._work(tower, manager)
+                    group.cancel_scope.cancel()
         finally:
             store.close()
 
@@ -100,7 +102,7 @@ class Life:
         await ground_stop.look(tower)
         await holds.release(tower, *holds.BY_CONFIGURATION)
 
-    async def _tower(self, store: Store, group: TaskGroup) -> Tower:
+    async def _tower(self, store: Store, group: TaskGroup, nursery: Nursery) -> Tower:
         now = time.time()
         bus = Bus()
         store.on_commit(bus.publish)
@@ -119,7 +121,7 @@ class Life:
             descriptors=self.descriptors,
             redaction=self.redaction,
             ballast=self._take_ballast(),
-            start_keeper=start_keeper,
+            start_keeper=partial(start_keeper, spawn=nursery.spawn),
             factory=replace(self.factory, generation=number),
             tasks=group,
             started_at=now,
@@ -162,9 +164,8 @@ class Life:
         notices = Notices(tower)
         tower.bus.on_event(notices.hear)
         async with anyio.create_task_group() as group:
-            group.start_soon(
-                partial(dispatcher.dispatch, tower, alive=lambda: _sign_of_life(tower, manager), every=beat)
-            )
+            group.start_soon(partial(dispatcher.dispatch, tower, alive=lambda: _sign_of_life(manager), every=beat))
+            group.start_soon(tell_truth, tower, manager)
             group.start_soon(ground_stop.watch, tower)
             group.start_soon(holds.watch, tower)
             group.start_soon(keep_seen, tower)
@@ -212,9 +213,8 @@ def _shown(event: Event) -> dict[str, object]:
     return {key: value for key, value in (named | dict(event.data)).items() if value is not None}
 
 
-def _sign_of_life(tower: Tower, manager: ServiceManager) -> None:
+def _sign_of_life(manager: ServiceManager) -> None:
     manager.watchdog()
-    manager.status(truth(tower))
 
 
 async def _run_of_token(tower: Tower, token: str) -> Run | None:
