@@ -13,7 +13,7 @@ import pytest
 from tower.core.errors import BusyError
 from tower.core.factory import Access
 from tower.core.launch import KeeperPlan
-from tower.core.states import Cause, Outcome
+from tower.core.states import Cause, HeldReason, Outcome
 from tower.engine import conduct, ground_stop, places, stopping, unstarted
 from tower.engine.tower import RETRY_SEC, Tower
 from tower.system.keeping import KeeperLostError, KeeperVoidError, StartFailedError
@@ -173,6 +173,25 @@ async def test_a_start_that_somebody_forbade_is_no_start(scene: Scene) -> None:
         flight = await scene.flight(await scene.send("coder"))
         assert (flight.state, flight.attempt, flight.cause) == ("queued", 1, Cause.DISPATCH)
         scene.assert_free()
+
+
+async def test_a_variable_that_goes_away_at_the_last_moment_holds_the_flight(scene: Scene) -> None:
+    credential = scene.tree / "API_KEY"
+    credential.write_text("s3cr3t")
+    needs = agent("coder", env_from={"API_KEY": "agents.coder.env_from"})
+    made = places.make
+
+    async def make(*arguments: object) -> object:
+        credential.unlink()
+        return await made(*arguments)  # type: ignore[arg-type]
+
+    scene.patch.setattr(places, "make", make)
+    async with scene.tower(needs, environ={"CREDENTIALS_DIRECTORY": str(scene.tree)}):
+        flight = await scene.send("coder")
+        scene.assert_free()
+        await later(unstarted.PAUSE_SEC)
+        assert (await scene.flight(flight)).held_reason == HeldReason.ENVIRONMENT
+        assert (await scene.itinerary(flight)).runs_started == 0
 
 
 async def cancel(tower: Tower) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 from tower.core import environment, ids
 from tower.core.admission import Hold
 from tower.core.environment import Environment, Missing
-from tower.core.errors import TowerError
+from tower.core.errors import BusyError
 from tower.core.factory import PERSON, Access, Agent, Factory, Runner
 from tower.core.launch import Launch, Limits
 from tower.core.payload import Briefing, Peer, estimate_tokens, payload
@@ -117,11 +117,11 @@ def _is_installed(program: str, work_dir: str, path: str) -> bool:
 def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> Launch:
     """The start as one value, now that its number and its place are known.
 
-    Raises `TowerError` when a variable went away since `prepare`.
+    Raises `BusyError` when a variable went away since `prepare`: the next look holds the flight.
     """
     found = _environment(tower, prepared, number=number)
     if isinstance(found, Missing):
-        raise TowerError("environment", str(found), _how_to_mend(found))
+        raise BusyError("environment", str(found), _how_to_mend(found))
     agent, settings = prepared.agent, prepared.factory.settings
     return Launch(
         argv=_argv(tower, prepared, workspace),

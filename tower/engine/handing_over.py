@@ -36,7 +36,7 @@ async def handover_for(tower: Tower, agent: Agent, flight: Flight) -> str | None
     recorded = await tower.store.read(partial(_recorded, flight.follows_run))
     if recorded is None:
         return None
-    tree, words = await anyio.to_thread.run_sync(partial(_seen, tower, agent, recorded.run))
+    tree, words = await anyio.to_thread.run_sync(partial(_seen, tower, recorded.run))
     run = recorded.run
     return recovery_note(
         RecoveryFacts(
@@ -68,17 +68,17 @@ def _recorded(identity: str, connection: Connection) -> _Recorded | None:
     return _Recorded(run, tuple(sent))
 
 
-def _seen(tower: Tower, agent: Agent, run: Run) -> tuple[Tree | None, bytes]:
+def _seen(tower: Tower, run: Run) -> tuple[Tree | None, bytes]:
     folder = tower.state.run_folder(run.agent, run.id)
     words = b""
     try:
         words = read_log(str(folder), "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
     except OSError as error:
         log.warning("handover.no-log", run=run.id, error=str(error))
-    if run.workspace_kind != "live":
+    if run.workspace_kind != "live" or run.workspace is None:
         return (Tree(kind="snapshot") if run.workspace_kind else None), words
     try:
-        changes = changes_since(agent.work_dir, run.base_commit)
+        changes = changes_since(run.workspace, run.base_commit)
     except TowerError as error:
         log.warning("handover.no-tree", run=run.id, error=str(error))
         return None, words
