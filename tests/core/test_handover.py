@@ -142,12 +142,17 @@ def test_spans(seconds: float, words: str) -> None:
         {"sent": (flight(),)},
         {"tree": Tree(kind="live", commits=("c",))},
         {"tree": Tree(kind="live", files=("f",))},
-        {"reason": "r"},
         {"last_words": b"w"},
     ],
 )
 def test_one_thing_known_is_enough(known: dict[str, Any]) -> None:
     assert recovery_note(facts(**known)).endswith(RECORDED)
+
+
+def test_how_it_ended_says_nothing_of_what_it_did() -> None:
+    note = recovery_note(facts(reason="killed by SIGKILL"))
+    assert "killed by SIGKILL" in note
+    assert NOTHING in note
 
 
 def test_a_snapshot_is_said_to_be_new() -> None:

@@ -87,11 +87,11 @@ class RecoveryFacts:
 
 def recovery_note(facts: RecoveryFacts) -> str:
     """The text of the handover section, without its heading."""
-    known = (_sent(facts.sent), *_changes(facts.tree), _reason(facts.reason), _last_words(facts.last_words))
-    recorded = [part for part in known if part]
+    done, words = (_sent(facts.sent), *_changes(facts.tree)), _last_words(facts.last_words)
+    # How it ended is always known, and says nothing of what it did.
     closing = (
         "This is what was recorded, not necessarily all that was done."
-        if recorded
+        if any((*done, words))
         else "Nothing that it did was recorded: it may have done anything from nothing to almost everything."
     )
     paragraphs = [
@@ -100,7 +100,9 @@ def recovery_note(facts: RecoveryFacts) -> str:
         "(a message, a push, a publication, a payment), check whether it was already done: twice is worse than late.",
         _note(facts.note),
         _fresh_snapshot(facts.tree),
-        *recorded,
+        *done,
+        _reason(facts.reason),
+        words,
         closing,
     ]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
