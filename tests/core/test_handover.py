@@ -167,6 +167,7 @@ def test_lists_are_cut_and_the_rest_is_counted() -> None:
     assert f"file-{NAMES_SHOWN - 1}." in note
     assert f"file-{NAMES_SHOWN}." not in note
     assert "And 3 more." in note
+    assert "And 7 more." in recovery_note(facts(tree=Tree(kind="live", files=("f",), more_files=7)))
     assert "more." not in recovery_note(facts(tree=Tree(kind="live", files=("f",) * NAMES_SHOWN)))
 
 

@@ -52,6 +52,15 @@ async def test_a_writer_is_told_what_stands_committed_and_what_does_not(scene: S
         assert "b.txt" not in told
 
 
+async def test_of_many_files_some_are_named_and_the_rest_is_counted(scene: Scene, user: User) -> None:
+    async with scene.tower(CODER):
+        flight = await scene.send("coder")
+        write(scene.tree, {f"file-{number:03}.txt": "" for number in range(100)})
+        told = await handover(scene, flight)
+        assert ("file-039.txt" in told, "file-040.txt" in told) == (True, False)
+        assert "And 60 more." in told
+
+
 async def test_the_tree_that_it_worked_in_is_looked_at_wherever_its_agent_works_now(scene: Scene, user: User) -> None:
     async with scene.tower(CODER):
         flight = await scene.send("coder")

@@ -58,6 +58,8 @@ class Tree:
     """Made since the earlier run began, one line each, newest first."""
     files: tuple[str, ...] = ()
     """Changed and not committed."""
+    more_files: int = 0
+    """Such files beyond those that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ def _changes(tree: Tree | None) -> tuple[str, ...]:
     where = f" on branch {inline(tree.branch, LINE_CHARS)}" if tree.branch else ""
     return (
         _listed(f"Commits made since that run began{where}, by whomever:", tree.commits, len(tree.commits)),
-        _listed("Files changed and not committed, by whomever:", tree.files, len(tree.files)),
+        _listed("Files changed and not committed, by whomever:", tree.files, len(tree.files) + tree.more_files),
     )
 
 

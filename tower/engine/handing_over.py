@@ -82,4 +82,11 @@ def _seen(tower: Tower, run: Run) -> tuple[Tree | None, bytes]:
     except TowerError as error:
         log.warning("handover.no-tree", run=run.id, error=str(error))
         return None, words
-    return Tree(kind="live", branch=changes.branch, commits=changes.commits, files=changes.files), words
+    tree = Tree(
+        kind="live",
+        branch=changes.branch,
+        commits=changes.commits,
+        files=changes.files,
+        more_files=changes.more,
+    )
+    return tree, words
