@@ -269,6 +269,7 @@ def _argv(tower: Tower, prepared: Prepared, workspace: str) -> tuple[str, ...]:
         workspace=workspace,
         run_dir=str(folder),
         prompt=str(folder / "payload.md"),
+        config_dir=str(Path(prepared.factory.path).parent),
         python=tower.python,
         fake_agent=fake_agent.__file__,
     )

@@ -38,4 +38,5 @@ def values(agent: Agent, context: Invocation) -> dict[str, str | None]:
         "name": agent.name,
         "workspace": context.workspace,
         "run_dir": context.run_dir,
+        "config_dir": context.config_dir,
     }

@@ -19,6 +19,8 @@ class Invocation:
     run_dir: str
     prompt: str
     """The payload file."""
+    config_dir: str
+    """The folder of the configuration file."""
     python: str
     """The interpreter that runs the tower: the scripted agent runs on the same one."""
     fake_agent: str
