@@ -47,7 +47,7 @@ def test_status_says_everything_that_is_not_as_it_should_be(fake: FakeTower, cli
     rows = [line.split("\t") for line in cli("status").out.splitlines()]
     assert ["state", "draining, not well"] in rows
     assert ["ground stop", "since 2031-05-06T07:08:09.010Z by ada: smoke"] in rows
-    assert ["queue", "3 queued, 0 held, 0 parked"] in rows
+    assert ["queue", "3 queued, 0 held, 0 parked, 0 halted"] in rows
     assert ["needs restart", "layover.socket"] in rows
     assert ["warning", "descriptors are few"] in rows
     assert ["run", RUN, "writer", "running", "2031-05-06T07:08:09.030Z"] in rows

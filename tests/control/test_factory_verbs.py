@@ -37,7 +37,7 @@ async def test_one_screen_of_truth(scene: Scene) -> None:
         await scene.send("coder")
         seen = await status(scene)
         assert (seen["state"], seen["well"], seen["slots"]) == ("running", True, {"used": 1, "of": 1})
-        assert seen["queue"] == {"queued": 1, "held": 0, "parked": 0}
+        assert seen["queue"] == {"queued": 1, "held": 0, "parked": 0, "halted": 0}
         assert [run["flights"] for run in seen["runs"]] == [[flight]]
         assert [one["name"] for one in seen["agents"]] == ["coder", "idler"]
         assert (seen["ground_stop"], seen["holds"], seen["problems"]) == (None, [], [])

@@ -14,6 +14,7 @@ from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.errors import NotFoundError
+from tower.core.states import FlightState
 from tower.engine import ground_stop
 from tower.engine.bus import ALL
 from tower.engine.compose import preview
@@ -47,13 +48,14 @@ class FactoryVerbs:
 
         counts, alive, held = await tower.store.read(read)
         stop = tower.ground_stop
+        halted = counts.get(FlightState.HALTED, 0)
         factory = tower.factory
         return {
             "version": __version__,
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held or tower.ballast.is_thrown_off),
+            "well": not (tower.problems or stop or held or halted or tower.ballast.is_thrown_off),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -62,12 +64,12 @@ class FactoryVerbs:
             },
             "ground_stop": {"since": views.moment(stop.since), "by": stop.by, "why": stop.why} if stop else None,
             "slots": {"used": len(tower.live), "of": factory.settings.max_concurrent_runs},
-            "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked")},
+            "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked", "halted")},
             "runs": alive,
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": [*tower.warnings, *_troubles(tower)],
+            "warnings": [*tower.warnings, *_troubles(tower, halted)],
             "agents": [views.agent(agent) for agent in factory.agents.values()],
         }
 
@@ -139,7 +141,15 @@ class FactoryVerbs:
                     await news.wait()
 
 
-def _troubles(tower: Tower) -> list[str]:
-    """What is wrong with the machine rather than with the work, in words."""
-    troubles = [tower.watch_problem, FULL if tower.ballast.is_thrown_off else None, shortage()]
+def _troubles(tower: Tower, halted: int) -> list[str]:
+    """What a person should know that no run and no flight says, in words."""
+    troubles = [
+        tower.watch_problem,
+        FULL if tower.ballast.is_thrown_off else None,
+        shortage(),
+        f"{halted} of the flights that a ground stop ended wait for a person: `tower recover --all-halted` starts them"
+        " again, `tower cancel` ends one"
+        if halted
+        else None,
+    ]
     return [trouble for trouble in troubles if trouble]

@@ -64,6 +64,7 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
     finally:
         tower.redaction.remove(secrets)
     await places.discard(place)
+    await places.empty_scratch(tower.state.run_folder(live.run.agent, live.run.id))
     failpoint("workspace.removed")
 
 

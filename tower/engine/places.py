@@ -55,11 +55,22 @@ async def discard(folder: Path) -> None:
 async def discard_of(run: Run) -> None:
     """Remove the snapshot that an earlier tower made for a run, wherever snapshots were made then."""
     if run.workspace_kind == "snapshot" and run.workspace is not None:
-        folder = Path(run.workspace).parent
-        if folder.name == run.id:
-            await discard(folder)
+        # It may have worked in a subfolder of it.
+        for folder in Path(run.workspace).parents:
+            if folder.name == run.id:
+                await discard(folder)
+                return
+
+
+async def empty_scratch(folder: Path) -> None:
+    """Remove what a run that is over left in its TMPDIR: nobody looks there any more, and it may be large."""
+    await discard(folder / "tmp")
 
 
 async def sweep(tower: Tower) -> None:
-    """Remove the snapshots that no run alive uses: what a crash left. Runs may be claimed meanwhile."""
+    """Remove what a crash left of runs that are over: snapshots, keepers' sockets. Runs may be claimed meanwhile."""
     await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, tower.live)
+    alive = {run.partition("_")[2] for run in tower.live}
+    for socket in tower.state.keepers.iterdir():
+        if socket.name not in alive:
+            socket.unlink(missing_ok=True)

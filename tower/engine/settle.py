@@ -25,7 +25,7 @@ from tower.store.database import Connection
 from tower.system.files import read_regular, write_private
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
-from tower.system.runrecords import read_exit, remove_drafts, started_at
+from tower.system.runrecords import last_sign, read_exit, remove_drafts, started_at
 from tower.system.survivors import end_survivors
 
 ANSWER_BYTES: Final = 1 << 20
@@ -107,10 +107,13 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
     evidence = await anyio.to_thread.run_sync(partial(_gather, tower, live, folder, without_exit))
     judged = verdict(evidence)
     record = evidence.exit
+    began = started_at(folder)
+    ended = record.ended_at if record else max(seen_at or 0.0, last_sign(folder) or 0.0) or tower.clock()
     settlement = Settlement(
         run=live.run,
-        started_at=started_at(folder),
-        ended_at=record.ended_at if record else seen_at or tower.clock(),
+        started_at=began,
+        # The clock may have been set back meanwhile.
+        ended_at=max(ended, began or 0.0),
         exit=record,
         reading=evidence.reading,
         verdict=judged,

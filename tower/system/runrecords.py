@@ -58,6 +58,12 @@ def started_at(folder: str | Path) -> float | None:
         return None
 
 
+def last_sign(folder: str | Path) -> float | None:
+    """When the run in `folder` last printed something, in seconds since the epoch; None when it never did."""
+    signs = [log.lstat().st_mtime for log in Path(folder).glob("std*.log*") if log.lstat().st_size]
+    return max(signs, default=None)
+
+
 def read_exit(folder: str | Path) -> ExitRecord | None:
     """How the program of the run in `folder` ended; None while it runs, and when its end was not recorded."""
     fields = _read(Path(folder, EXIT), _EXIT_FIELDS)

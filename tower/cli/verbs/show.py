@@ -46,7 +46,7 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     yield "state", itinerary["state"]
     yield "since", screen.when(itinerary["created_at"])
     yield "runs", f"{itinerary['runs_started']} of at most {itinerary['max_runs']}"
-    yield "cost", itinerary["cost"]
+    yield "cost", itinerary["cost"] or words.NOTHING
 
 
 def _story(itinerary: dict[str, Any]) -> None:
