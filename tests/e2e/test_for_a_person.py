@@ -59,3 +59,25 @@ def test_a_person_is_told_once_of_each_thing_and_a_slow_command_harms_nobody(dae
     assert daemon.landed(daemon.send("flaky")["id"])["outcome"] == "failed"
     assert daemon.stop() == 0
     assert len(told.read_text().split()) == len(json.dumps(document).split())
+
+
+def test_without_a_place_to_work_flights_wait_and_go_on_when_it_is_back(daemon: Daemon) -> None:
+    daemon.configure(
+        """
+[agents.reader]
+description = "Reads"
+runner = "cmd:cat readme.txt"
+prompt = "Go."
+access = "read-only"
+entry = true
+"""
+    )
+    daemon.start()
+    aside = daemon.folder / "aside"
+    daemon.tree.rename(aside)
+    flight = daemon.until(daemon.send("reader")["id"], lambda one: one["state"] == "held")
+    assert flight["held_reason"] == "environment"
+    assert str(daemon.tree.resolve()) in flight["reason"]
+    assert flight["attempt"] == 1
+    aside.rename(daemon.tree)
+    assert daemon.landed(flight["id"])["outcome"] == "succeeded"

@@ -34,24 +34,28 @@ def raising(error: Callable[[str], Exception]) -> Act:
     return act
 
 
-async def test_a_place_that_cannot_be_made_ends_the_flight_in_one_sentence(scene: Scene) -> None:
+async def test_a_place_that_cannot_be_made_holds_the_flight_and_it_is_tried_again(scene: Scene) -> None:
     async with scene.tower(agent("reader", access=Access.READ_ONLY), max_concurrent_runs=1):
         for _ in range(2):  # the slot of the first is free for the second
             flight = await scene.send("reader")
-            landed, run = await scene.flight(flight), await scene.run(flight)
-            assert (landed.state, landed.outcome, run.outcome) == ("landed", Outcome.FAILED, Outcome.FAILED)
-            assert (landed.reason or "").startswith(f"cannot take a snapshot of {scene.tree}: it is not in a git")
-            assert run.reason == landed.reason
+            held, run = await scene.flight(flight), await scene.run(flight)
+            assert (held.state, held.held_reason, run.outcome) == ("held", "environment", Outcome.REFUSED)
+            assert (held.reason or "").startswith(f"cannot take a snapshot of {scene.tree}: it is not in a git")
+            assert run.reason == held.reason
+            assert held.release_at is not None
+            assert held.attempt == 1
             assert (await scene.itinerary(flight)).runs_started == 0
         assert scene.keepers.plans == []
         scene.assert_free()
 
 
-async def test_a_work_dir_that_is_gone_ends_the_flight_in_one_sentence(scene: Scene) -> None:
+async def test_a_work_dir_that_is_gone_holds_the_flight_before_anything_is_claimed(scene: Scene) -> None:
     async with scene.tower(agent("coder", work_dir=str(scene.tree / "gone"))):
-        landed = await scene.flight(await scene.send("coder"))
-        assert (landed.state, landed.outcome) == ("landed", Outcome.FAILED)
-        assert "it is not a folder; create it" in (landed.reason or "")
+        flight = await scene.send("coder")
+        held = await scene.flight(flight)
+        assert (held.state, held.held_reason, held.release_at) == ("held", "environment", None)
+        assert f"there is no folder {scene.tree / 'gone'}" in (held.reason or "")
+        assert (await scene.itinerary(flight)).runs_started == 0
         scene.assert_free()
 
 

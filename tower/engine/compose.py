@@ -88,6 +88,8 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
     found = _environment(tower, prepared, number=0)
     if isinstance(found, Missing):
         return Hold(HeldReason.ENVIRONMENT, f"{found}; {_how_to_mend(found)}")
+    if not Path(agent.work_dir).is_dir():
+        return Hold(HeldReason.ENVIRONMENT, f"there is no folder {agent.work_dir} for {agent.name} to work in; make it")
     told = _payload(prepared, workspace=_place(tower, prepared))
     size = len(told.encode())
     estimate = estimate_tokens(size, runner.estimate_base, runner.estimate_per_byte)
@@ -213,10 +215,10 @@ def _environment(tower: Tower, prepared: Prepared, *, number: int) -> Environmen
     )
 
 
-def missing_environment(tower: Tower, flight: Flight) -> bool:
-    """Whether a declared variable of the receiver's is still not there."""
+def is_wanting(tower: Tower, flight: Flight) -> bool:
+    """Whether what the receiver needs around it, its declared variables and its work tree, is still not there."""
     agent = tower.factory.agents.get(flight.receiver)
-    if agent is None:
+    if agent is None or not Path(agent.work_dir).is_dir():
         return True
     prepared = Prepared(
         factory=tower.factory,

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from tower.core.errors import BusyError, TowerError
-from tower.core.states import FlightState, Outcome, RunState
+from tower.core.states import FlightState, HeldReason, Outcome, RunState
 from tower.engine.settle import settle
 from tower.engine.tower import RETRY_SEC, LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
@@ -22,6 +22,12 @@ from tower.system.runrecords import read_start, remove_drafts, void_start
 
 PAUSE_SEC: Final = 5.0
 """Before a start that failed through no fault of the flight is tried again."""
+
+PLACE_SEC: Final = 60.0
+"""Before it is looked again whether the place to work is back."""
+
+NO_PLACE: Final = frozenset({"work-dir", "repository", "git-missing"})
+"""Codes of errors that say there is no place to work: a folder moved away, a repository broken, git not installed."""
 
 PASSING: Final = (BusyError, StartFailedError, KeeperLostError, KeeperVoidError)
 """What says nothing about the flight: no space, no process to be had, a keeper that ended before it could begin."""
@@ -56,8 +62,8 @@ async def forbid(folder: Path) -> bool:
 async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None) -> None:
     """Settle a run whose program provably never ran.
 
-    A passing want queues the flight again as it was; any other error ends it in one sentence. Without an error
-    somebody asked it to end before it began, or the tower went away.
+    A passing want queues the flight again as it was; without a place to work it is held; any other error ends it in one
+    sentence. Without an error somebody asked it to end before it began, or the tower went away.
     """
     remove_drafts(tower.state.run_folder(live.run.agent, live.run.id))
     now = tower.clock()
@@ -97,6 +103,9 @@ def _consequence(live: LiveRun, error: TowerError | None, now: float) -> tuple[O
     """How the run is recorded, and where its flights go with which changes."""
     if live.stopping == "cancelled":
         return Outcome.CANCELLED, FlightState.CANCELLED, {"outcome": Outcome.CANCELLED, "ended_at": now}
+    if error is not None and error.code in NO_PLACE:
+        held = {"held_reason": HeldReason.ENVIRONMENT, "release_at": now + PLACE_SEC}
+        return Outcome.REFUSED, FlightState.HELD, held
     if error is None or isinstance(error, PASSING):
         # A ground stop or a drain finds it queued and holds it there.
         return Outcome.REFUSED, FlightState.QUEUED, {"not_before": now + (PAUSE_SEC if error else 0.0)}
