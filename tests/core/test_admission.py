@@ -34,7 +34,10 @@ def factory(*agents: Agent, routes: frozenset[Route] = frozenset(), **settings: 
         digest="d",
         settings=replace(plain, **settings),  # type: ignore[arg-type]
         agents={one.name: one for one in agents},
-        runners={"cmd:true": Runner(name="cmd:true", kind="cmd", command=("true",)), "none": Runner(name="none", kind="none")},
+        runners={
+            "cmd:true": Runner(name="cmd:true", kind="cmd", command=("true",)),
+            "none": Runner(name="none", kind="none"),
+        },
         routes=routes,
     )
 
@@ -75,7 +78,13 @@ ALONE = factory(agent("a"))
         pytest.param(ALONE, {}, [], {"ground_stop": "x"}, {}, HeldReason.GROUND_STOP, id="ground stop"),
         pytest.param(ALONE, {}, [], {"draining": True}, {}, "draining", id="drain"),
         pytest.param(
-            ALONE, {"sender": Sender(kind="agent", name="b", ref="run_1")}, [], {}, {}, HeldReason.AGENT, id="route gone"
+            ALONE,
+            {"sender": Sender(kind="agent", name="b", ref="run_1")},
+            [],
+            {},
+            {},
+            HeldReason.AGENT,
+            id="route gone",
         ),
         pytest.param(ALONE, {"receiver": "gone"}, [], {}, {}, HeldReason.AGENT, id="agent removed"),
         pytest.param(factory(agent("a", enabled=False)), {}, [], {}, {}, HeldReason.AGENT, id="disabled"),
@@ -85,7 +94,9 @@ ALONE = factory(agent("a"))
         pytest.param(ALONE, {"not_before": 11.0}, [], {}, {}, "not before", id="not yet due"),
         pytest.param(ALONE, {"not_before": 10.0}, [], {}, {}, Start(), id="due now"),
         pytest.param(ALONE, {}, [seat()] * 4, {}, {}, "all 4 slots", id="slots"),
-        pytest.param(factory(agent("a", max_concurrent=1)), {}, [seat(agent="a")], {}, {}, "agent a has", id="agent cap"),
+        pytest.param(
+            factory(agent("a", max_concurrent=1)), {}, [seat(agent="a")], {}, {}, "agent a has", id="agent cap"
+        ),
         pytest.param(
             factory(agent("a", access=Access.READ_WRITE)), {}, [seat(tree="/tree/a")], {}, {}, "one writer", id="seat"
         ),
@@ -148,7 +159,9 @@ def test_a_noisy_chain_does_not_starve_another() -> None:
 
 
 def test_two_writers_of_one_tree_start_one_after_the_other() -> None:
-    of = factory(agent("a", access=Access.READ_WRITE, work_dir="/t"), agent("b", access=Access.READ_WRITE, work_dir="/t"))
+    of = factory(
+        agent("a", access=Access.READ_WRITE, work_dir="/t"), agent("b", access=Access.READ_WRITE, work_dir="/t")
+    )
     decisions = judge([flight("1"), flight("2", to="b", created_at=2.0)], of)
     assert decisions["flt_1"] == Start()
     assert isinstance(decisions["flt_2"], Wait)
@@ -162,9 +175,7 @@ def test_a_run_cap_counts_what_starts_in_the_same_round() -> None:
 
 @given(
     st.lists(
-        st.tuples(
-            st.sampled_from("abc"), st.integers(-2, 2), st.integers(0, 4), st.sampled_from(["1", "2", "3"])
-        ),
+        st.tuples(st.sampled_from("abc"), st.integers(-2, 2), st.integers(0, 4), st.sampled_from(["1", "2", "3"])),
         max_size=30,
     ),
     st.integers(1, 6),
