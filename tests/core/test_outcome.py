@@ -106,6 +106,19 @@ QUOTA = Reading(unavailable="weekly limit")
             None,
             "the program is missing: exec: ENOENT No such file or directory",
         ),
+        *(
+            (
+                Evidence(exit=ended(None, start_error=words)),
+                O.UNAVAILABLE,
+                None,
+                f"the machine had no room for it: {words}",
+            )
+            for words in (
+                "fork: EAGAIN Resource temporarily unavailable",
+                "log: EMFILE Too many open files",
+                "record: ENOSPC No space left on device",
+            )
+        ),
         (
             Evidence(exit=ended(None, start_error="exec: EACCES Permission denied")),
             O.FAILED,

@@ -28,6 +28,9 @@ SHELL_SIGNAL_BASE: Final = 128
 MISSING_PROGRAM: Final = "exec: ENOENT"
 """How a keeper's `start_error` begins when the program, or the interpreter that it names, is not there."""
 
+PASSING_WANTS: Final = frozenset({"EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC", "EDQUOT"})
+"""What a keeper's `start_error` names after its step when the machine, not the program, is why nothing started."""
+
 LAST_SIGNAL: Final = 64
 """The highest signal number on Linux (SIGRTMAX)."""
 
@@ -185,7 +188,15 @@ def _unavailable(evidence: Evidence) -> Verdict | None:
         return Verdict(outcome=Outcome.UNAVAILABLE, reason=evidence.reading.unavailable)
     if record is not None and record.start_error is not None and record.start_error.startswith(MISSING_PROGRAM):
         return Verdict(outcome=Outcome.UNAVAILABLE, reason=f"the program is missing: {record.start_error}")
+    if record is not None and record.start_error is not None and _is_passing(record.start_error):
+        return Verdict(outcome=Outcome.UNAVAILABLE, reason=f"the machine had no room for it: {record.start_error}")
     return None
+
+
+def _is_passing(start_error: str) -> bool:
+    """Whether the same start may well succeed a minute later; `start_error` is `STEP: ERRNO words`."""
+    _, _, words = start_error.partition(": ")
+    return words.partition(" ")[0] in PASSING_WANTS
 
 
 def _vanished(kind: Interruption) -> Verdict:
