@@ -145,6 +145,7 @@ async def test_a_start_that_is_in_doubt_goes_through_the_policy(
     ("start_error", "state", "outcome"),
     [
         ("exec: ENOENT No such file or directory", "held", Outcome.UNAVAILABLE),
+        ("fork: EAGAIN Resource temporarily unavailable", "held", Outcome.UNAVAILABLE),
         ("exec: EACCES Permission denied", "landed", Outcome.FAILED),
     ],
 )
@@ -351,3 +352,15 @@ async def test_what_a_place_does_not_promise_is_noted_once(scene: Scene) -> None
         notes = (await scene.run(flight)).notes
         assert any("nothing prevents it from writing elsewhere" in note for note in notes)
         assert len(set(notes)) == len(notes)
+
+
+async def test_a_flight_that_ends_before_its_run_began_is_told_of_once(scene: Scene) -> None:
+    def refuse(path: Path, _: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    scene.patch.setattr(conduct, "_write_private", refuse)
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        assert (await scene.flight(flight)).outcome is Outcome.FAILED
+        types = [event.type for event in await scene.events() if event.flight == flight]
+        assert types == ["flight.queued", "run.claimed", "run.not-started", "flight.landed"]

@@ -5,6 +5,7 @@ No attempt is used up, for nothing was done. A run that had started, or may have
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,18 +75,15 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
         runs.update(connection, live.run.id, state=RunState.ENDED, ended_at=now, outcome=outcome, reason=reason)
         runs.update_process(connection, live.run.process, ended_at=now)
         itineraries.uncount_run(connection, live.run.itinerary)
-        for flight in live.run.flights:
-            flights.move(connection, flight, state, reason=reason, **changes)
-        told = tower.event(
-            "run.not-started",
-            flight=next(iter(live.run.flights), None),
-            itinerary=live.run.itinerary,
-            run=live.run.id,
-            agent=live.run.agent,
-            outcome=outcome,
-            reason=reason,
+        told = partial(
+            tower.event, itinerary=live.run.itinerary, run=live.run.id, agent=live.run.agent, outcome=outcome
         )
-        events.append(connection, told)
+        first = next(iter(live.run.flights), None)
+        events.append(connection, told("run.not-started", flight=first, reason=reason))
+        for flight in live.run.flights:
+            moved = flights.move(connection, flight, state, reason=reason, **changes)
+            if moved and state is not FlightState.QUEUED:
+                events.append(connection, told(f"flight.{state}", flight=flight, words=reason))
 
     await tower.persist(transaction)
     tower.free(live)
