@@ -77,7 +77,7 @@ def _folder(tower: Tower, run: Run) -> Path:
 
 def _keep_answer(folder: Path, answer: str) -> None:
     try:
-        write_private(folder / "answer.txt", answer.encode())
+        write_private(folder / "answer.txt", answer.encode(), durable=False)  # the log has it as well
     except OSError as error:
         log.warning("answer.lost", folder=str(folder), error=str(error))
 

@@ -27,8 +27,11 @@ def read_regular(path: Path, limit: int, *, tail: bool = False) -> bytes | None:
         return file.read(limit)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file of mode 0600, whole or not at all for a reader. Raises `OSError`."""
+def write_private(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file of mode 0600, whole or not at all for a reader. Raises `OSError`.
+
+    Unless `durable`, a power cut may lose it: for what can be told from elsewhere.
+    """
     scratch = path.with_name(f".{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         scratch.unlink()
@@ -37,17 +40,24 @@ def write_private(path: Path, data: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         scratch.rename(path)
     except OSError:
         with contextlib.suppress(OSError):
             scratch.unlink()
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder survive a power cut. Raises `OSError`."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def size_of(path: Path) -> int:
