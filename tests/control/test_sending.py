@@ -158,7 +158,7 @@ async def test_an_agents_key_belongs_to_its_chain(scene: Scene) -> None:
 
 
 async def test_what_an_interrupted_run_had_sent_is_not_sent_again_across_two_recoveries(scene: Scene) -> None:
-    async with scene.tower(*PAIR, routes=[ROUTE]):
+    async with scene.tower(*PAIR, agent("third"), routes=[ROUTE, "coder -> third"]):
         flight = await scene.send("coder")
         sent = {}
         for body in ("first", "second"):
@@ -173,6 +173,7 @@ async def test_what_an_interrupted_run_had_sent_is_not_sent_again_across_two_rec
             assert (again.flight.id, again.duplicate) == (before, True)
         assert await scene.send("tester", "third", run=run) not in sent.values()
         assert await scene.send("tester", "First", run=run) not in sent.values()
+        assert await scene.send("third", "first", run=run) not in sent.values()
 
 
 async def test_a_run_that_follows_nobody_may_say_the_same_twice(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from tower.core.states import HeldReason
 from tower.engine import ground_stop, holds
 from tower.engine.ground_stop import LOOK_SEC
 
-from .scripted import EPOCH, Scene, agent, later
+from .scripted import EPOCH, Scene, agent, idle, later
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +35,16 @@ async def test_engaged_it_ends_what_runs_holds_what_waits_and_lets_nothing_start
             assert "engaged by ann: it smells of smoke; `tower ground-stop off`" in (held.reason or "")
         await later(1000)
         assert tower.live == {}
+
+
+async def test_what_waits_is_held_at_once_although_what_runs_takes_its_time(scene: Scene) -> None:
+    async with scene.tower(CODER, max_concurrent_runs=1, also=WATCHED) as tower:
+        runs, waits = await scene.send("coder"), await scene.send("coder")
+        (await scene.keeper(runs)).is_deaf = True
+        await ground_stop.engage(tower, by="ann", why="")
+        await idle()
+        assert (await scene.flight(runs)).state == "running"
+        assert (await scene.flight(waits)).state == "held"
 
 
 async def test_released_what_was_held_goes_on_and_what_was_ended_does_not(scene: Scene) -> None:

@@ -56,6 +56,19 @@ async def test_a_credential_file_that_appears_releases(scene: Scene) -> None:
         assert (await scene.flight(flight)).state == "running"
 
 
+async def test_a_work_tree_that_is_back_releases(scene: Scene) -> None:
+    away = scene.tree.with_name("away")
+    scene.tree.rename(away)
+    async with scene.tower(agent("coder"), also=[holds.watch]):
+        flight = await scene.send("coder")
+        await later(60)
+        assert (await scene.flight(flight)).held_reason == HeldReason.ENVIRONMENT
+        assert scene.keepers.plans == []
+        away.rename(scene.tree)
+        await later(LOOK_SEC)
+        assert (await scene.flight(flight)).state == "running"
+
+
 async def test_a_hold_for_a_variable_outlives_the_removal_of_its_agent(scene: Scene) -> None:
     needs = agent("coder", env_from={"API_KEY": "agents.coder.env_from"})
     async with scene.tower(needs, also=[holds.watch]) as tower:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import pytest
 from trees import User, write
 
 from tower.core.factory import Access
 from tower.core.states import Outcome
-from tower.engine import places
+from tower.engine import conduct, places, recover
 
-from .scripted import Scene, agent, in_place
+from .scripted import Scene, agent, idle, in_place, later
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +59,33 @@ async def test_a_restart_that_puts_snapshots_elsewhere_leaves_none_behind(scene:
     async with scene.tower(READER, snapshots_dir=str(scene.tree.parent / "elsewhere")):
         await keeper.exits(0)
         assert (await scene.flight(flight)).outcome == Outcome.SUCCEEDED
+        scene.assert_free()
+
+
+async def test_a_defect_on_the_way_leaves_none_behind(scene: Scene) -> None:
+    async def defect(*_: object, **__: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        raise RuntimeError("a defect")
+
+    async with scene.tower(READER):
+        flight = await scene.send("reader")
+        with scene.patch.context() as patch:
+            patch.setattr(conduct, "settle", defect)
+            await (await scene.keeper(flight)).exits(0)
+        await later(recover.DEFECT_SEC + 1)
+        assert (await scene.flight(flight)).outcome == Outcome.SUCCEEDED
+        scene.assert_free()
+
+
+async def test_a_reader_of_a_subfolder_works_there_and_leaves_no_snapshot_behind(scene: Scene) -> None:
+    write(scene.tree, {"below/b.txt": "two\n"})
+    below = agent("reader", access=Access.READ_ONLY, work_dir=str(scene.tree / "below"))
+    async with scene.tower(below):
+        keeper = await scene.keeper(await scene.send("reader"))
+        assert keeper.plan.cwd.endswith("/tree/below")
+    await keeper.exits(0)
+    async with scene.tower(below):
+        await idle()
         scene.assert_free()
 
 

@@ -235,6 +235,19 @@ async def test_nothing_is_repeated_while_a_process_of_it_will_not_go(
         assert (await scene.flight(flight)).state == "queued"
 
 
+async def test_what_has_landed_is_not_held_back_by_a_process_of_it_that_will_not_go(scene: Scene) -> None:
+    async def in_vain(*_: object) -> tuple[int, ...]:
+        await anyio.lowlevel.checkpoint()
+        return (4242,)
+
+    scene.patch.setattr(settle, "end_survivors", in_vain)
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        await (await scene.keeper(flight)).exits(0, swept=False, left=[4242])
+        assert (await scene.flight(flight)).outcome == Outcome.SUCCEEDED
+        assert "processes that could not be ended: 4242" in (await scene.run(flight)).notes
+
+
 async def test_processes_that_were_left_behind_are_looked_for_unless_the_keeper_swept(scene: Scene) -> None:
     looked: list[str] = []
 
