@@ -54,6 +54,7 @@ from tower.system.keeper.records import create_start, encode, exit_fields
 from tower.system.keeperlink import Exited, Gone, Grew, Word
 from tower.system.keeping import KeeperVoidError
 from tower.system.logs import Redaction
+from tower.system.runlog import log_size
 from tower.system.statedir import prepare
 
 EPOCH = 1_800_000_000.0
@@ -121,7 +122,7 @@ class Link:
 
 
 class ScriptedKeeper:
-    """A keeper whose program does what the test says. It obeys a request to stop, unless it is `deaf`."""
+    """A keeper whose program does what the test says; asked to stop, it obeys."""
 
     def __init__(self, plan: KeeperPlan, clock: Callable[[], float]) -> None:
         self.plan = plan
@@ -129,7 +130,9 @@ class ScriptedKeeper:
         self.protocol = KEEPER_PROTOCOL
         self.asked: list[str] = []
         self.is_deaf = False
+        """It hears requests to stop, and its program goes on."""
         self.is_mute = False
+        """It lives, and answers no tower that connects."""
         self._clock = clock
         self.links: list[Link] = []
         self._process = subprocess.Popen(["sleep", "600"])
@@ -155,9 +158,7 @@ class ScriptedKeeper:
         """The program writes, and the keeper tells of it."""
         with (self.folder / f"{stream}.log").open("a") as log:
             log.write(text)
-        sizes = [(self.folder / f"{name}.log") for name in ("stdout", "stderr")]
-        out, err = (path.stat().st_size if path.exists() else 0 for path in sizes)
-        self._say(Grew(out=out, err=err))
+        self._say(Grew(out=log_size(self.folder, "stdout"), err=log_size(self.folder, "stderr")))
         await idle()
 
     async def reports(self, **usage: Any) -> None:
