@@ -451,5 +451,5 @@ def test_files_are_named_as_the_person_named_the_configuration(
 
 def test_distance_is_counted_from_the_nearest_way_in() -> None:
     pairs = ["ab", "bc", "cd", "xd", "da", "ef"]
-    routes = frozenset(Route(sender=sender, receiver=receiver) for sender, receiver in pairs)
+    routes = frozenset(Route(sender=pair[0], receiver=pair[1]) for pair in pairs)
     assert distances(["a", "x"], routes) == {"a": 0, "x": 0, "b": 1, "d": 1, "c": 2}

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tower.cli import exits, findings, options, screen
+from tower.cli import exits, findings, options, screen, words
 
 Row = tuple[str, ...]
 
@@ -77,7 +77,7 @@ def _run(run: dict[str, Any]) -> Row:
 
 
 def _hold(flight: dict[str, Any]) -> Row:
-    return screen.shown(flight["id"]), flight["to"], flight["held_reason"] or "", flight["reason"] or ""
+    return screen.shown(flight["id"]), flight["to"], flight["held_reason"] or "", words.why(flight, screen.brief)
 
 
 def _problem(finding: findings.Finding) -> Row:
