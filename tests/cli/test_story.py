@@ -128,7 +128,7 @@ def test_progress_names_who_runs_since_when_what_waits_and_the_cost() -> None:
 @pytest.mark.parametrize("why", ["its 2 recoveries are used up", "writer is never recovered (its policy)"])
 def test_an_interrupted_chain_says_which_rule_ended_it(why: str) -> None:
     verdict = judged("interrupted", landed(), flight(id=OTHER, state="dead", outcome="interrupted", reason=why))
-    assert verdict.sentence == f"it was interrupted: {why}"
+    assert verdict.sentence == f"flight {OTHER[-6:]} to writer ended as interrupted: {why}"
 
 
 def test_progress_says_when_a_hold_is_tried_again() -> None:

@@ -54,13 +54,16 @@ def verdict(story: Story) -> Verdict | None:
 
 
 def _ended_badly(story: Story) -> Verdict:
-    """The chain's end, and the reason of the first flight that came to it: it says what can still be done."""
+    """Told by the first flight that came to this end and says why: its reason tells what can still be done."""
     state = story["state"]
-    reasons = [
-        flight["reason"] for flight in story["flights"] if flight["state"] in (state, "dead") and flight["reason"]
-    ]
-    why = f": {reasons[0]}" if reasons else ""
-    return Verdict(code=exits.FAILED, sentence=f"{_ENDED_BADLY[state]}{why}", advice=f"see `tower show {story['id']}`")
+    told = next((it for it in story["flights"] if it["state"] in (state, "dead") and it["reason"]), None)
+    sentence = _ENDED_BADLY[state] if told is None else _ended(told, told["reason"])
+    return Verdict(code=exits.FAILED, sentence=sentence, advice=f"see `tower show {story['id']}`")
+
+
+def _ended(flight: dict[str, Any], why: str, more: str = "") -> str:
+    how = flight["outcome"] or flight["state"]
+    return f"flight {ids.short(flight['id'])} to {flight['to']} ended as {how}{more}" + (f": {why}" if why else "")
 
 
 def _held(story: Story, flight: dict[str, Any]) -> Verdict:
@@ -88,14 +91,9 @@ def _finished(story: Story) -> Verdict:
     if not bad:
         return Verdict(code=exits.DONE, sentence=_sum(story))
     first = bad[0]
-    how = first["outcome"] or first["state"]
-    why = first["reason"] or _run_reason(story, first["id"])
     more = f" (and {words.count(len(bad) - 1, 'other')})" if len(bad) > 1 else ""
-    return Verdict(
-        code=exits.FAILED,
-        sentence=f"flight {ids.short(first['id'])} to {first['to']} ended as {how}{more}" + (f": {why}" if why else ""),
-        advice=f"see `tower show {story['id']}`",
-    )
+    sentence = _ended(first, first["reason"] or _run_reason(story, first["id"]), more)
+    return Verdict(code=exits.FAILED, sentence=sentence, advice=f"see `tower show {story['id']}`")
 
 
 def _landed_well(flight: dict[str, Any]) -> bool:

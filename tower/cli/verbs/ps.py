@@ -34,7 +34,7 @@ def command(socket: str | None, as_json: bool, quiet: bool, everything: bool, ag
     else:
         screen.table(("RUN", "AGENT", "STATE", "STARTED", "TOOK", "COST", "REASON"), map(_row, runs))
     if len(runs) == limit:
-        screen.say(f"the first {words.count(limit, 'run')}; --limit shows more")
+        screen.say(f"only the first {limit}; --limit shows more")
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, l
     else:
         screen.table(("FLIGHT", "TO", "FROM", "STATE", "SINCE", "WAITS FOR"), map(_row, flights))
     if len(flights) == limit:
-        screen.say(f"the first {words.count(limit, 'flight')}; --limit shows more")
+        screen.say(f"only the first {limit}; --limit shows more")
 
 
 def _row(flight: dict[str, Any]) -> tuple[str, ...]:
