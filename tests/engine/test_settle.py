@@ -146,6 +146,8 @@ async def test_an_unavailable_program_is_tried_again_after_growing_pauses_and_us
             assert pause * 0.9 <= wait <= pause * 1.1
             await later(wait + holds.LOOK_SEC)
             assert (await scene.flight(flight)).state == "running"
+        # A wall of its provider does not use up the chain's runs either.
+        assert (await scene.itinerary(flight)).runs_started == 1
         assert {run.outcome for run in await scene.runs(flight)} == {Outcome.UNAVAILABLE, None}
         assert {run.cause for run in await scene.runs(flight)} == {Cause.DISPATCH}
 

@@ -195,10 +195,17 @@ class Life:
             log.warning("config.watch", words=words or "watching again")
 
         async for _ in changes(lambda: self.configuration.watched, report=report):
+            await self._look_until_it_is_known(tower)
+
+    async def _look_until_it_is_known(self, tower: Tower) -> None:
+        """A full disk delays an edit; it is not lost."""
+        while True:
             try:
                 await self.configuration.look(tower)
+                return
             except BusyError as error:
                 log.error("config.failed", error=str(error))
+                await anyio.sleep(GUARD_SEC)
 
 
 def _shown(event: Event) -> dict[str, object]:

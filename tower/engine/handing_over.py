@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
+import anyio
 import anyio.to_thread
 
 from tower.core.errors import TowerError
@@ -21,6 +23,9 @@ from tower.store import flights, runs
 from tower.store.database import Connection
 from tower.system.runlog import read_log
 from tower.system.workspace import changes_since
+
+TREE_SEC: Final = 10.0
+"""How long git may take to say what changed. The dispatcher waits for it; a note without it is better than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,11 @@ async def handover_for(tower: Tower, agent: Agent, flight: Flight) -> str | None
     recorded = await tower.store.read(partial(_recorded, flight.follows_run))
     if recorded is None:
         return None
-    tree, words = await anyio.to_thread.run_sync(partial(_seen, tower, recorded.run))
     run = recorded.run
+    words = _last_words(tower, run)
+    tree = None
+    with anyio.move_on_after(TREE_SEC):
+        tree = await anyio.to_thread.run_sync(_tree, run, abandon_on_cancel=True)
     return recovery_note(
         RecoveryFacts(
             run=run.id,
@@ -68,25 +76,27 @@ def _recorded(identity: str, connection: Connection) -> _Recorded | None:
     return _Recorded(run, tuple(sent))
 
 
-def _seen(tower: Tower, run: Run) -> tuple[Tree | None, bytes]:
+def _last_words(tower: Tower, run: Run) -> bytes:
     folder = tower.state.run_folder(run.agent, run.id)
-    words = b""
     try:
-        words = read_log(str(folder), "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
+        return read_log(str(folder), "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
     except OSError as error:
         log.warning("handover.no-log", run=run.id, error=str(error))
+        return b""
+
+
+def _tree(run: Run) -> Tree | None:
     if run.workspace_kind != "live" or run.workspace is None:
-        return (Tree(kind="snapshot") if run.workspace_kind else None), words
+        return Tree(kind="snapshot") if run.workspace_kind else None
     try:
         changes = changes_since(run.workspace, run.base_commit)
     except TowerError as error:
         log.warning("handover.no-tree", run=run.id, error=str(error))
-        return None, words
-    tree = Tree(
+        return None
+    return Tree(
         kind="live",
         branch=changes.branch,
         commits=changes.commits,
         files=changes.files,
         more_files=changes.more,
     )
-    return tree, words

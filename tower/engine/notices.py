@@ -54,19 +54,23 @@ class Notices:
         self._told[key] = event.at
         try:
             self._sender.send_nowait(_document(event))
-        except anyio.WouldBlock:
+        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.warning("notice.dropped", type=event.type)
 
     async def tell(self) -> None:
         """Run the command for each notice, one after another."""
-        async for document in self._receiver:
-            argv = self._tower.factory.settings.notify
-            if not argv:
-                continue
-            env = environment.common(self._tower.environ, home=self._tower.environ.get("HOME", "/"), tmpdir="/tmp")  # noqa: S108
-            problem = await run_bounded(argv, given=json.dumps(document).encode(), env=env, seconds=SECONDS)
-            if problem:
-                log.warning("notice.failed", type=document["type"], problem=problem)
+        with self._sender, self._receiver:
+            async for document in self._receiver:
+                argv = self._tower.factory.settings.notify
+                if argv:
+                    await self._run(argv, document)
+
+    async def _run(self, argv: tuple[str, ...], document: dict[str, Any]) -> None:
+        environ = self._tower.environ
+        env = environment.common(environ, home=environ.get("HOME", "/"), tmpdir=environ.get("TMPDIR", "/tmp"))  # noqa: S108
+        problem = await run_bounded(argv, given=json.dumps(document).encode(), env=env, seconds=SECONDS)
+        if problem:
+            log.warning("notice.failed", type=document["type"], problem=problem)
 
 
 def _wants_a_person(event: Event) -> bool:

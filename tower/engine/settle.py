@@ -198,6 +198,9 @@ def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None
     )
     runs.add_notes(connection, run.id, done.verdict.notes)
     runs.update_process(connection, run.process, ended_at=done.ended_at)
+    if done.held_for is not None:
+        # The program could not work at all: a wall of its provider must not use up the chain's runs.
+        itineraries.uncount_run(connection, run.itinerary)
     if reading.cost:
         itineraries.spend(connection, run.itinerary, reading.cost)
     events.append(

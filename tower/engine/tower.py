@@ -162,6 +162,7 @@ class Tower:
                 log.error("store.delayed", error=str(error))
                 if error.code == DISK_FULL and not self.ballast.is_thrown_off:
                     self.ballast.throw_off()
+                    self.bus.publish([self.event("disk.full")])
                 else:
                     await anyio.sleep(RETRY_SEC)
 

@@ -7,16 +7,20 @@ record counts as none.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
 from pathlib import Path
 from typing import Any, Final
 
+from tower.core.errors import BusyError
 from tower.core.launch import KEEPER_PROTOCOL, ExitRecord, StartRecord
 from tower.system import procfs
 from tower.system.keeper.protocol import EXIT, START
 from tower.system.keeper.records import BLOCK, EXIT_DRAFTS, create_start
+
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
 
 _Fields = dict[str, tuple[type, ...]]
 
@@ -95,10 +99,15 @@ def remove_drafts(folder: str | Path) -> None:
 
 
 def _read(path: Path, wanted: _Fields) -> dict[str, Any]:
-    """The wanted fields, all of them of the right kind, or nothing. Unknown ones are a newer keeper's."""
+    """The wanted fields, all of them of the right kind, or nothing. Unknown ones are a newer keeper's.
+
+    Raises `BusyError` when the machine cannot tell just now: a record that is there must not be taken for none.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise BusyError("shortage", f"cannot read {path}: {error.strerror}", "it is tried again") from error
         return {}
     try:
         found = json.loads(os.read(fd, BLOCK))
