@@ -18,6 +18,12 @@ from .conftest import GOOD, Loads
         ("a = 'x\nb = 1\n", (1, 5), "opens here has no closing '", "several lines"),
         ('a = "x\x07"\n', (1, 7), "illegal character", "as an escape"),
         ('[a]\nb = """\nc = 1\n[d]\ne = 2\n', (2, 5), 'opens here has no closing """', 'write """ where'),
+        (
+            "[a]\nb = '''\nc = 1\n[d]\ne = '''\nf g\n'''\n",
+            (2, 5),
+            "opens here has no closing '''",
+            "where the text ends",
+        ),
         ('a = ["x", "y]\n', (1, 11), "opens here has no closing", "where the text ends"),
         ('a = """x\\y"\n', (1, 11), "unescaped '\\'", "single quotes"),
         ('a = "C:\\x"\n', (1, 10), "unescaped '\\'", "single quotes"),

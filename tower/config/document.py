@@ -9,7 +9,7 @@ import re
 import tomllib
 from typing import Any, Final
 
-from tower.config.positions import MAX_DEPTH, Place
+from tower.config.positions import MAX_DEPTH, Place, Positions
 from tower.config.problems import Findings
 
 _WHERE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -51,22 +51,30 @@ def _syntax(text: str, message: str, findings: Findings) -> None:
         return
     what = message[: where.start()]
     place = (int(where[1]), int(where[2])) if where[1] else _end(text)
-    repeat, unclosed = findings.positions.repeat, findings.positions.unclosed
+    repeat = findings.positions.repeat
     # What the scanner saw behind the place where the parser stopped is another mistake, or none.
     if repeat and repeat[0] <= place and what.startswith(("Cannot", "Duplicate")):
         second, first = repeat
         _add(findings, second, "is not TOML: the name is set twice", f"line {first[0]} sets it first; remove one")
         return
-    if unclosed and unclosed <= place and what.startswith(_UNCLOSED):
-        quotes = _opening(text, unclosed)
-        _add(findings, unclosed, f"is not TOML: the text that opens here has no closing {quotes}", _close(quotes))
+    if opening := _left_open(findings.positions, what, place):
+        quotes = _quotes(text, opening)
+        _add(findings, opening, f"is not TOML: the text that opens here has no closing {quotes}", _close(quotes))
         return
     hint = next((hint for beginning, hint in _HINTS if what.startswith(beginning)), _OTHERWISE)
     _add(findings, place, f"is not TOML: {what[:1].lower()}{what[1:]}", hint)
 
 
-def _opening(text: str, place: Place) -> str:
-    """The quotes that open a text there."""
+def _left_open(positions: Positions, what: str, place: Place) -> Place | None:
+    """Where a text opens that has no end before `place`, or whose end was meant to open another one."""
+    if positions.swallowing and positions.swallowing <= place:
+        return positions.swallowing
+    is_cause = positions.unclosed and positions.unclosed <= place and what.startswith(_UNCLOSED)
+    return positions.unclosed if is_cause else None
+
+
+def _quotes(text: str, place: Place) -> str:
+    """The quotes that stand there."""
     line = text.split("\n")[place[0] - 1][place[1] - 1 :]
     return line[:3] if line[:3] in ('"""', "'''") else line[0]
 

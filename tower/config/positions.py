@@ -35,6 +35,7 @@ _STRING: Final = re.compile(
     r"|'(?!'')[^'\n]*'",
     re.DOTALL,
 )
+_OPENS_ANOTHER: Final = re.compile(r"""\n[ \t]*[A-Za-z0-9_-]+[ \t]*=[ \t]*(?:\"{3}|'{3})\Z""")
 _SCALAR: Final = re.compile(r"""[^\s,=\[\]{}#"'][^,\[\]{}#"'\n]*""")
 
 
@@ -48,6 +49,7 @@ class Positions:
         *,
         repeat: tuple[int, int] | None = None,
         unclosed: int | None = None,
+        swallowing: int | None = None,
         too_deep: int | None = None,
     ) -> None:
         self._newlines = [found.start() for found in re.finditer("\n", text)]
@@ -56,6 +58,8 @@ class Positions:
         """Where the first key that is set twice stands for the second time, and for the first."""
         self.unclosed = None if unclosed is None else self._place(unclosed)
         """Where the first text opens that has no closing quotes."""
+        self.swallowing = None if swallowing is None else self._place(swallowing)
+        """Where the first text opens whose end looks like the opening of another."""
         self.too_deep = None if too_deep is None else self._place(too_deep)
         """Where a key path passes `MAX_DEPTH`; nothing after that place is known."""
 
@@ -82,7 +86,14 @@ def scan(text: str) -> Positions:
         scanner.document()
     except _TooDeepError:
         too_deep = scanner.at
-    return Positions(text, scanner.offsets, repeat=scanner.repeat, unclosed=scanner.unclosed, too_deep=too_deep)
+    return Positions(
+        text,
+        scanner.offsets,
+        repeat=scanner.repeat,
+        unclosed=scanner.unclosed,
+        swallowing=scanner.swallowing,
+        too_deep=too_deep,
+    )
 
 
 class _MalformedError(Exception):
@@ -101,6 +112,7 @@ class _Scanner:
         self.offsets: dict[KeyPath, int] = {}
         self.repeat: tuple[int, int] | None = None
         self.unclosed: int | None = None
+        self.swallowing: int | None = None
         self._implied: set[KeyPath] = set()
         """Tables known only because a longer header or dotted key went through them."""
         self._last: dict[KeyPath, int] = {}
@@ -178,11 +190,14 @@ class _Scanner:
             self._take(_SCALAR)
 
     def _string(self) -> None:
+        start = self.at
         try:
-            self._take(_STRING)
+            text = self._take(_STRING)
         except _MalformedError:
-            self.unclosed = self.at if self.unclosed is None else self.unclosed
+            self.unclosed = start if self.unclosed is None else self.unclosed
             raise
+        if self.swallowing is None and _OPENS_ANOTHER.search(text):
+            self.swallowing = start
 
     def _array(self, path: KeyPath) -> None:
         self.at += 1
