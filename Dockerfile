@@ -3,13 +3,16 @@
 #   docker build -t tower .
 #   docker run -d --name tower -v ./factory:/etc/tower -v tower-state:/var/lib/tower tower
 
-FROM python:3.13-slim AS build
+# Any image with Python 3.11 or newer (as `python`) on Debian will do: --build-arg BASE=registry.example/python:3.12-slim
+ARG BASE=python:3.13-slim
+
+FROM ${BASE} AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY tower ./tower
 RUN python -m venv /opt/tower && /opt/tower/bin/pip install --no-cache-dir .
 
-FROM python:3.13-slim
+FROM ${BASE}
 # tini is PID 1: it reaps whatever nobody waits for, and passes signals on. Agents need git, and so do snapshots.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git tini \

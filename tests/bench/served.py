@@ -22,6 +22,9 @@ from .clients import dial
 PATIENCE: Final = 120.0
 """Seconds after which what was waited for is not coming."""
 
+FRESH: Final = 5.0
+"""Seconds after which a connection is made anew: the tower hangs up on those that are silent for long."""
+
 
 class Served:
     """A tower that serves; `agents` is the part of the configuration file that a benchmark is about."""
@@ -51,9 +54,13 @@ class Served:
         if self._has_ended():
             raise RuntimeError(f"the tower did not start:\n{(folder / 'daemon.log').read_text()}")
         self._link = _Link(str(self.socket))
+        self._asked_at = 0.0
 
     def ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
-        """One request over a connection that stays open."""
+        """One request, over a connection that stays open while one follows another."""
+        if time.monotonic() > self._asked_at + FRESH:
+            self._link.close()
+        self._asked_at = time.monotonic()
         body = None if method == "GET" else json.dumps(document or {})
         self._link.request(method, path, body, {"Content-Type": "application/json"})
         with self._link.getresponse() as reply:

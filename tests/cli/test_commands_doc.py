@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -9,8 +10,13 @@ import click
 import pytest
 
 from tower.cli import SECTIONS, exits, tower
+from tower.core.recovery import FAILED
+from tower.core.states import Interruption, Outcome
+from tower.engine import program
+from tower.runners import report
 
-DOC = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+DOC = (DOCS / "commands.md").read_text(encoding="utf-8")
 PARTS = dict(re.findall(r"^### tower ([a-z-]+)\n(.*?)(?=^##|\Z)", DOC, flags=re.MULTILINE | re.DOTALL))
 VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]
 
@@ -58,6 +64,25 @@ def test_a_verb_with_arguments_shows_them(verb: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_json_documents_are_described(verb: str) -> None:
     assert ("--json" in options_of(command_of(verb))) == (f"\n| `{verb}` | " in DOC)
+
+
+def test_every_outcome_is_told() -> None:
+    cells = re.findall(r"^\| (`[^|]*) \|", PARTS["ps"], flags=re.MULTILINE)
+    assert sorted(re.findall("`([a-z_]+)`", " ".join(cells))) == sorted(Outcome)
+
+
+def test_every_kind_of_interruption_is_told() -> None:
+    recovery = (DOCS / "recovery.md").read_text(encoding="utf-8")
+    kinds = recovery.partition("| kind |")[2].partition("\n\n")[0]
+    assert set(re.findall("`([a-z_]+)`", kinds)) - {"recover_on"} == {*Interruption, FAILED}
+
+
+def test_every_variable_and_key_of_a_run_is_told() -> None:
+    agents = (DOCS / "agents.md").read_text(encoding="utf-8")
+    given = set(re.findall('"(LAYOVER_[A-Z_]+)"', inspect.getsource(program)))
+    assert set(re.findall("LAYOVER_[A-Z_]+", agents)) == given
+    keys = re.findall(r"^\| `([a-z_]+)` \|", agents.partition("| key |")[2], flags=re.MULTILINE)
+    assert keys == ["model", *report.TOKENS, "cost_usd"]
 
 
 def test_the_exit_codes_are_those_of_the_code() -> None:

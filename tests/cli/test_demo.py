@@ -80,7 +80,23 @@ def test_an_interrupt_takes_everything_away(place: Path) -> None:
         _, err = process.communicate(timeout=20)
     assert process.returncode == exits.INTERRUPTED
     assert "Traceback" not in err
+    assert "tower wait" not in err
     assert list(place.iterdir()) == []
+
+
+def test_a_demonstration_that_is_killed_takes_its_tower_along(place: Path) -> None:
+    with subprocess.Popen([*TOWER, "demo"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 10
+        while not list(place.glob("*/.layover/tower.sock")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert processes_under(place)
+        process.kill()
+    deadline = time.monotonic() + 20
+    while processes_under(place):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_tower_that_cannot_start_says_why(place: Path, tmp_path: Path) -> None:

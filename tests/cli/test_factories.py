@@ -86,6 +86,15 @@ def test_prompt_prints_what_a_run_would_be_told_and_nothing_else(cli: Cli, confi
     assert result.out.endswith("Buy milk.\n")
 
 
+def test_prompt_takes_a_body_as_send_does(cli: Cli, config: Path) -> None:
+    config.write_text(GOOD)
+    body = config.parent / "b.md"
+    body.write_text("Buy\nmilk.\n")
+    assert cli("prompt", "writer", f"@{body}").out.endswith("Buy\nmilk.\n")
+    done = subprocess.run([*TOWER, "prompt", "writer", "-"], input=b"Buy bread.", capture_output=True, check=True)
+    assert done.stdout.endswith(b"Buy bread.\n")
+
+
 def test_prompt_has_the_memory_of_the_agent(cli: Cli, config: Path) -> None:
     config.write_text(GOOD)
     memory = config.parent / ".layover" / "hangars" / "writer" / "memory.md"
@@ -105,7 +114,7 @@ def test_prompt_for_nobody(cli: Cli, config: Path) -> None:
     config.write_text(GOOD)
     result = cli("prompt", "writre", "x")
     assert result.code == exits.FAILED
-    assert "there are: writer" in result.err
+    assert "did you mean writer? there are: writer" in result.err
 
 
 def test_a_configuration_is_found_by_its_folder_and_by_the_environment(config: Path) -> None:

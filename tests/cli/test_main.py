@@ -13,6 +13,7 @@ import pytest
 from client.fake_tower import FakeTower, problem, raw, reply, silence
 
 import tower.cli as entry
+from tower import __version__
 from tower.cli import SECTIONS, exits
 from tower.client import api
 from tower.core.errors import UnreachableError
@@ -179,6 +180,17 @@ def test_help_names_every_verb_and_imports_nothing_of_the_daemon() -> None:
     assert {"pydantic", "anyio", "fastapi", "rich"}.isdisjoint(done.stderr.split())
 
 
+@pytest.mark.parametrize("verb", [[], ["send"], ["ground-stop", "on"]])
+def test_help_may_be_asked_for_by_its_name(cli: Cli, verb: list[str]) -> None:
+    assert cli("help", *verb).out == cli(*verb, "--help").out != ""
+
+
+def test_help_for_no_verb_is_wrong_use(cli: Cli) -> None:
+    result = cli("help", "sned")
+    assert result.code == exits.USAGE
+    assert "Did you mean send?" in result.err
+
+
 @pytest.mark.parametrize("verb", ["", *VERBS])
 def test_help_puts_the_plain_word_beside_ours_the_first_time(cli: Cli, verb: str) -> None:
     words = cli(*([verb] if verb else []), "--help").out.replace("\n", " ").lower()
@@ -199,7 +211,7 @@ def test_each_verb_is_a_command_of_its_name_with_a_line_of_help(verb: str) -> No
 
 
 def test_the_version_is_told(cli: Cli) -> None:
-    assert cli("--version").out == f"tower {entry.__version__}\n"
+    assert cli("--version").out == f"tower {__version__}\n"
 
 
 def test_hostile_words_of_an_error_do_not_reach_the_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

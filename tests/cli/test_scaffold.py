@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,6 +52,42 @@ def test_in_a_repository_of_ones_own_the_agents_work_there(cli: Cli, nowhere: Pa
     assert found.factory is not None
     assert found.factory.settings.work_dir == str(nowhere)
     assert "review what it changes" in result.err
+
+
+def test_no_path_of_the_machine_is_written_down(cli: Cli, nowhere: Path) -> None:
+    cli("init")
+    assert all(str(nowhere).encode() not in text for name, text in snapshot(nowhere).items() if ".git/" not in name)
+
+
+def test_a_repository_without_a_commit_can_be_reviewed(cli: Cli, nowhere: Path) -> None:
+    git(nowhere, "init", "-q")
+    cli("init")
+    done = subprocess.run(
+        [str(nowhere / "agents" / "reviewer.sh")], cwd=nowhere, input="", capture_output=True, text=True, check=True
+    )
+    assert "?? layover.toml\n" in done.stdout
+    assert "Nothing has been committed here so far." in done.stdout
+
+
+@pytest.mark.parametrize("name", [None, "sub"])
+def test_inside_a_repository_no_other_one_is_made(cli: Cli, nowhere: Path, name: str | None) -> None:
+    git(nowhere, "init", "-q")
+    folder = nowhere / "deep" / "er"
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    result = cli("init", *([name] if name else []))
+    factory = folder / (name or "")
+    assert f"this folder of the repository {nowhere}" in result.err
+    assert not (factory / "workspace").exists()
+    assert loaded_well(factory / "layover.toml")
+
+
+def test_a_folder_too_deep_for_a_socket_is_said_with_what_to_set(cli: Cli, nowhere: Path) -> None:
+    result = cli("init", "d" * 100)
+    assert result.code == exits.DONE
+    assert "the system takes at most 107; set [layover] socket = " in result.err
+    found = load(nowhere / ("d" * 100) / "layover.toml", environ={"PATH": os.environ["PATH"]})
+    assert [problem.key for problem in found.problems] == ["layover.socket"]
 
 
 def test_a_workspace_that_is_there_is_left_as_it_is(cli: Cli, nowhere: Path) -> None:
@@ -106,8 +141,7 @@ def test_without_git_nothing_is_written(cli: Cli, nowhere: Path, monkeypatch: py
 @pytest.mark.parametrize("name", ['quo"te', "back\\slash", "spa ce", "ünï", "del\x7f", "$HOME `x`", "@REVIEWER@"])
 def test_a_folder_of_any_name_works(cli: Cli, nowhere: Path, name: str) -> None:
     assert cli("init", name).code == exits.DONE
-    table = tomllib.loads((nowhere / name / "layover.toml").read_text())
-    assert table["runners"]["writer"]["command"] == ["sh", str(nowhere / name / "agents" / "writer.sh")]
+    assert loaded_well(nowhere / name / "layover.toml")
 
 
 @pytest.mark.parametrize("script", ["writer", "reviewer"])
@@ -118,14 +152,14 @@ def test_the_scripts_are_programs_that_need_no_tower(cli: Cli, nowhere: Path, sc
     done = subprocess.run(
         program,
         cwd=nowhere / "workspace",
-        input="You are x.\n\nBuy milk",
+        input="You are x.\n\n## Tower: the flight (message) to act on\n\nBuy milk\n\n  and bread\n",
         capture_output=True,
         text=True,
         env=environ,
         check=True,
     )
     if script == "writer":
-        assert done.stdout == "NOTES.md has a new line: Buy milk\n"
-        assert (nowhere / "workspace" / "NOTES.md").read_text().endswith("- Buy milk\n")
+        assert done.stdout == "NOTES.md has a new line: Buy milk\n\n  and bread\n"
+        assert (nowhere / "workspace" / "NOTES.md").read_text().endswith("- Buy milk\n  \n    and bread\n")
     else:
         assert done.stdout.startswith("Changed and not committed:")

@@ -36,6 +36,22 @@ def test_a_terminal_gets_a_table_with_tails_and_colour(fake: FakeTower, on_termi
     assert "\x1b[31mfailed" in screen
 
 
+def test_only_a_state_has_a_colour(fake: FakeTower, on_terminal: Cli) -> None:
+    fake.routes["GET /runs"] = reply({"runs": [documents.ended(agent="failed", reason="held")]})
+    screen = on_terminal("ps", "-a").out
+    assert "\x1b[32msucceeded" in screen
+    assert not re.search("\x1b\\[[0-9;]*3[0-7]m(failed|held)", screen)
+
+
+@pytest.mark.parametrize("verb", ["ps", "queue"])
+def test_a_table_without_rows_is_a_word_on_a_terminal_and_nothing_on_a_pipe(
+    fake: FakeTower, cli: Cli, on_terminal: Cli, verb: str
+) -> None:
+    fake.routes |= {"GET /runs": reply({"runs": []}), "GET /flights": reply({"flights": []})}
+    assert on_terminal(verb).out == "nothing\r\n"
+    assert cli(verb).out == ""
+
+
 @pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_colour_can_be_refused(fake: FakeTower, on_terminal: Cli, environ: dict[str, str]) -> None:
     fake.routes["GET /runs"] = RUNS

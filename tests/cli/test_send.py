@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from client.fake_tower import FakeTower, Request, problem, raw, reply
 
-from tower.cli import exits
-from tower.cli.verbs import send
+from tower.cli import bodies, exits
 
 from .conftest import TOWER, Cli
 from .documents import FLT, ITN, RUN, ended, flight, held, itinerary, landed, run
@@ -85,8 +84,50 @@ def test_a_body_that_is_not_utf8_says_where(tower: FakeTower, nowhere: Path, how
     assert tower.requests == []
 
 
+def test_a_file_without_a_name_is_asked_for(tower: FakeTower, cli: Cli) -> None:
+    result = cli("send", "writer", "@")
+    assert result.code == exits.USAGE
+    assert "no file is named after the @" in result.err
+    assert tower.requests == []
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["writer", "two", "words"], 'is one BODY in quotes: tower send AGENT "..."'),
+        (["writer", "-x"], "comes after --"),
+        (["writer", "-q"], "comes after --"),
+    ],
+)
+def test_what_cannot_be_read_says_what_is_usually_meant(
+    tower: FakeTower, cli: Cli, args: list[str], words: str
+) -> None:
+    result = cli("send", *args)
+    assert (result.code, tower.requests) == (exits.USAGE, [])
+    assert words in " ".join(result.err.split())
+
+
+def test_a_body_that_begins_with_a_dash(tower: FakeTower, cli: Cli) -> None:
+    cli("send", "writer", "--", "-x")
+    assert tower.requests[0].document["body"] == "-x"
+
+
+def test_an_agent_that_is_not_there_has_a_near_name(
+    tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tower.routes |= {
+        "POST /flights": problem(404, "unknown-agent", "cannot find an agent called 'writre'", "there are: writer"),
+        "GET /agents": reply({"agents": [{"name": "writer"}, {"name": "tester"}]}),
+    }
+    result = cli("send", "writre", "x")
+    assert result.code == exits.FAILED
+    assert result.err.endswith("did you mean writer? there are: tester, writer\n")
+    monkeypatch.setenv("LAYOVER_RUN_TOKEN", "t")
+    assert cli("send", "writre", "x").err.endswith("\n  there are: writer\n")
+
+
 def test_an_endless_body_is_not_read_for_ever(tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send, "READ_BYTES", 1000)
+    monkeypatch.setattr(bodies, "READ_BYTES", 1000)
     result = cli("send", "writer", "@/dev/zero")
     assert result.code == exits.USAGE
     assert "longer than 1000 bytes" in result.err
@@ -111,6 +152,20 @@ def test_a_recovered_flight_has_the_answer_of_its_last_run(tower: FakeTower, cli
         f"GET /runs/{second}/answer": raw(200, b"second", "text/plain"),
     }
     assert cli("send", "writer", "x", "--wait").out == "second\n"
+
+
+def test_quiet_waiting_is_the_answer_alone(tower: FakeTower, cli: Cli) -> None:
+    tower.routes |= {STORY: reply(itinerary("finished", [landed()], [ended()])), ANSWER: raw(200, b"yes", "text/plain")}
+    result = cli("send", "-q", "writer", "x", "--wait")
+    assert (result.out, result.err) == ("yes\n", "")
+
+
+def test_a_ground_stop_is_for_a_person(tower: FakeTower, cli: Cli) -> None:
+    why = "ground stop: engaged by ada; `tower ground-stop off` releases it"
+    tower.routes[STORY] = reply(itinerary("held", [held("ground-stop", why)], []))
+    result = cli("send", "writer", "x", "--wait")
+    assert result.code == exits.NOT_WELL
+    assert why in result.err
 
 
 def test_a_failure_prints_no_answer_and_is_1(tower: FakeTower, cli: Cli) -> None:

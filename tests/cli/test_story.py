@@ -73,14 +73,14 @@ def test_a_chain_that_came_to_a_bad_end_failed(state: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["environment", "approval", "recovery", "agent", "over-budget", "unconfirmed", "fuel"]
+    "reason", ["environment", "approval", "recovery", "agent", "over-budget", "unconfirmed", "fuel", "ground-stop"]
 )
 def test_what_only_a_person_can_release_is_3_with_why_and_what_to_do(reason: str) -> None:
     for state in ("held", "waiting"):
         verdict = judged(state, landed(), held(reason, "the why of it", id=OTHER))
         assert verdict.code == exits.NOT_WELL
         assert "waits for a person: the why of it" in verdict.sentence
-        assert f"tower cancel {ITN}" in verdict.advice
+        assert verdict.advice == f"`tower cancel {OTHER}` ends it"
 
 
 def test_interrupted_work_is_offered_its_recovery() -> None:
@@ -88,7 +88,13 @@ def test_interrupted_work_is_offered_its_recovery() -> None:
     assert f"`tower recover {RUN}`" in verdict.advice
 
 
-@pytest.mark.parametrize("reason", ["quota", "disk", "ground-stop", "reserve"])
+def test_an_advice_is_given_once() -> None:
+    why = f"it was cut off (crash); `tower recover {RUN}` starts it again, `tower cancel {RUN}` ends it"
+    verdict = judged("waiting", held("recovery", why), runs=[ended()])
+    assert (verdict.sentence.count("`tower"), verdict.advice) == (2, "")
+
+
+@pytest.mark.parametrize("reason", ["quota", "disk", "reserve"])
 def test_what_time_releases_is_waited_for(reason: str) -> None:
     assert story.verdict(itinerary("held", [held(reason, "later")], [])) is None
 
@@ -98,7 +104,7 @@ def test_every_state_of_a_chain_and_every_hold_is_known_here() -> None:
     waited_for = {"working", "held", "waiting"}
     judged_states = {"finished", "cancelled", "halted", "interrupted", "stalled"}
     assert waited_for | judged_states == set(ChainState)
-    by_time = {"quota", "disk", "ground-stop", "reserve"}
+    by_time = {"quota", "disk", "reserve"}
     assert by_time | story.FOR_A_PERSON == set(HeldReason)
 
 
@@ -117,6 +123,17 @@ def test_progress_names_who_runs_since_when_what_waits_and_the_cost() -> None:
         "coder running since 07:08:09; reviewer starting since 07:08:09; 2 x tester waits for a slot;"
         " cost so far $0.31+"
     )
+
+
+@pytest.mark.parametrize("why", ["its 2 recoveries are used up", "writer is never recovered (its policy)"])
+def test_an_interrupted_chain_says_which_rule_ended_it(why: str) -> None:
+    verdict = judged("interrupted", landed(), flight(id=OTHER, state="dead", outcome="interrupted", reason=why))
+    assert verdict.sentence == f"flight {OTHER[-6:]} to writer ended as interrupted: {why}"
+
+
+def test_progress_says_when_a_hold_is_tried_again() -> None:
+    seen = itinerary("held", [held("quota", "no quota", release_at="2031-05-06T09:08:00.000Z")], [])
+    assert story.progress(seen, NOW) == "writer waits for no quota; next try 09:08:00"
 
 
 def test_progress_between_two_runs_says_how_the_chain_stands() -> None:

@@ -11,6 +11,7 @@ from client.fake_tower import FakeTower, Request, raw, reply
 
 from tower import daemon
 from tower.cli import exits
+from tower.core.errors import BusyError, InvalidError, TowerError
 
 from .conftest import TOWER, Cli
 from .documents import FLT, ITN, RUN, ended, finding, flight, held, itinerary, landed, run, status
@@ -47,7 +48,7 @@ def test_status_says_everything_that_is_not_as_it_should_be(fake: FakeTower, cli
     rows = [line.split("\t") for line in cli("status").out.splitlines()]
     assert ["state", "draining, not well"] in rows
     assert ["ground stop", "since 2031-05-06T07:08:09.010Z by ada: smoke"] in rows
-    assert ["queue", "3 queued, 0 held, 0 parked"] in rows
+    assert ["queue", "3 queued, 0 held, 0 parked, 0 halted"] in rows
     assert ["needs restart", "layover.socket"] in rows
     assert ["warning", "descriptors are few"] in rows
     assert ["run", RUN, "writer", "running", "2031-05-06T07:08:09.030Z"] in rows
@@ -63,7 +64,7 @@ def test_health_asks_for_no_more_than_an_answer(fake: FakeTower, cli: Cli) -> No
 
 
 def test_lists_ask_for_what_was_chosen(fake: FakeTower, cli: Cli) -> None:
-    fake.routes |= {"GET /runs": reply({"runs": []}), "GET /flights": reply({"flights": []})}
+    fake.routes |= {"GET /runs": reply({"runs": [run()]}), "GET /flights": reply({"flights": [flight()]})}
     cli("ps")
     cli("ps", "-a", "--agent", "writer", "-n", "7")
     cli("queue", "--agent", "writer")
@@ -117,6 +118,48 @@ def test_show_a_flight_with_its_runs(fake: FakeTower, cli: Cli) -> None:
     assert [RUN, "succeeded"] in [row[:2] for row in rows]
 
 
+def test_a_flight_on_a_pipe_ends_with_its_body(fake: FakeTower, cli: Cli) -> None:
+    fake.routes[f"GET /flights/{FLT}"] = reply(landed(body="line one\n\nline \x1b two", runs=[]))
+    assert cli("show", FLT).out.partition("\n\n")[2] == "line one\n\nline \x1b two"
+
+
+def test_a_snapshot_that_is_gone_is_said_to_be(fake: FakeTower, cli: Cli, nowhere: Path) -> None:
+    for place, words in ((nowhere / "gone", "snapshot, removed"), (nowhere, "snapshot")):
+        fake.routes[f"GET /runs/{RUN}"] = reply(ended(workspace=str(place), workspace_kind="snapshot"))
+        assert f"workspace\t{place} ({words})\n" in cli("show", RUN).out
+
+
+@pytest.mark.parametrize("verb", ["ps", "queue", "status", "show", "wait"])
+def test_a_hold_that_ends_with_time_says_when_it_is_tried_again(fake: FakeTower, cli: Cli, verb: str) -> None:
+    waits = held("quota", "no quota", release_at="2031-05-06T09:08:00.000Z")
+    stories = iter([itinerary("held", [waits], []), itinerary("finished", [landed()], [ended()])])
+    fake.routes |= {
+        "GET /runs": reply({"runs": [run(reason="no quota; next try 2031-05-06T09:08:00.000Z")]}),
+        "GET /flights": reply({"flights": [waits]}),
+        "GET /status": reply(status(holds=[waits])),
+        f"GET /flights/{FLT}": reply(waits | {"runs": []}),
+        STORY: lambda _: reply(next(stories)),
+    }
+    if verb == "wait":
+        assert "no quota; next try" in cli("wait", ITN).err
+    else:
+        result = cli(verb, *([FLT] if verb == "show" else []))
+        assert "no quota; next try 2031-05-06T09:08:00.000Z" in result.out
+
+
+@pytest.mark.parametrize("verb", ["ps", "queue"])
+def test_a_list_of_nobody_says_that_there_is_no_such_agent(fake: FakeTower, cli: Cli, verb: str) -> None:
+    fake.routes |= {
+        "GET /runs": reply({"runs": []}),
+        "GET /flights": reply({"flights": []}),
+        "GET /agents": reply({"agents": [{"name": "writer"}]}),
+    }
+    assert cli(verb, "--agent", "writer").code == exits.DONE
+    result = cli(verb, "--agent", "writr")
+    assert (result.code, result.out) == (exits.FAILED, "")
+    assert "did you mean writer? there are: writer" in result.err
+
+
 def test_a_body_is_shown_on_a_terminal(fake: FakeTower, on_terminal: Cli) -> None:
     fake.routes[f"GET /flights/{FLT}"] = reply(landed(body="line one\nline two", runs=[]))
     assert "line one\r\nline two" in on_terminal("show", FLT).out
@@ -131,9 +174,9 @@ def test_show_a_chain_as_a_story(fake: FakeTower, cli: Cli) -> None:
     rows = [line.split("\t") for line in cli("show", ITN).out.splitlines()]
     assert [row[:3] for row in rows[-4:]] == [
         [FLT, "ada -> writer", "succeeded"],
-        [RUN, "run 1 of writer", "succeeded"],
+        [RUN, "attempt 1 of writer", "succeeded"],
         [other, "writer -> reviewer", "failed"],
-        [RUN[:-1] + "2", "run 1 of reviewer", "failed"],
+        [RUN[:-1] + "2", "attempt 1 of reviewer", "failed"],
     ]
     assert ["name", "night"] in rows
 
@@ -162,6 +205,26 @@ def test_logs_follow_until_the_run_is_over(fake: FakeTower, cli: Cli) -> None:
     assert cli("logs", "-f", RUN).out == "one two"
     assert [request.query["offset"] for request in fake.requests] == ["0", "4", "4"]
     assert all(float(request.query["wait"]) > 0 for request in fake.requests)
+
+
+def test_logs_of_a_flight_that_waits_follow_its_run(fake: FakeTower, cli: Cli) -> None:
+    waits = flight(waits_for="a slot", runs=[])
+    flights = iter([waits, waits, flight(state="running", runs=[run()])])
+    fake.routes |= {
+        f"GET /flights/{FLT}": lambda _: reply(next(flights)),
+        STORY: reply(itinerary("working", [], [])),
+        LOG: log(b"begun"),
+    }
+    result = cli("logs", "-f", FLT)
+    assert (result.code, result.out, result.err) == (exits.DONE, "begun", "it has not started: a slot\n")
+
+
+def test_logs_of_a_flight_that_never_starts_come_to_an_end(fake: FakeTower, cli: Cli) -> None:
+    flights = iter([flight(runs=[]), flight(state="cancelled", runs=[])])
+    fake.routes |= {f"GET /flights/{FLT}": lambda _: reply(next(flights)), STORY: reply(itinerary("working", [], []))}
+    result = cli("logs", "-f", FLT)
+    assert result.code == exits.FAILED
+    assert "it is cancelled, and never was" in result.err
 
 
 def test_logs_say_what_was_cut_out(fake: FakeTower, cli: Cli) -> None:
@@ -271,8 +334,10 @@ def test_reload_tells_what_came_of_it(
 def test_ground_stop(fake: FakeTower, cli: Cli) -> None:
     fake.routes |= {"POST /ground-stop": reply(status()), "DELETE /ground-stop": reply(status())}
     assert cli("ground-stop", "on", "it burns").code == exits.DONE
+    assert cli("ground-stop", "on", "wrong", "branch").code == exits.DONE
+    assert cli("ground-stop", "on").code == exits.DONE
     assert cli("ground-stop", "off").code == exits.DONE
-    assert fake.requests[0].document == {"why": "it burns"}
+    assert [request.document["why"] for request in fake.requests[:3]] == ["it burns", "wrong branch", ""]
 
 
 def test_a_ground_stop_needs_no_tower_that_answers(cli: Cli, nowhere: Path) -> None:
@@ -331,6 +396,36 @@ def test_serve_refuses_a_file_with_errors_and_lists_them(cli: Cli, nowhere: Path
     assert "agents.a.runner" in result.err
     assert "agents.a.nonsense" in result.err
     assert list(nowhere.iterdir()) == [nowhere / "layover.toml"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidError("state-dir", "cannot keep state there"), exits.CONFIGURATION),
+        (InvalidError("socket", "cannot listen there"), exits.CONFIGURATION),
+        (TowerError("newer-state", "cannot use it"), exits.CONFIGURATION),
+        (BusyError("locked", "cannot use the state folder"), exits.BUSY),
+        (TowerError("state-gone", "cannot go on"), exits.FAILED),
+    ],
+)
+def test_serve_says_whether_starting_again_could_help(
+    cli: Cli, nowhere: Path, monkeypatch: pytest.MonkeyPatch, error: TowerError, code: int
+) -> None:
+    def refuse(_: Path, *, runner: str | None) -> None:
+        raise error
+
+    monkeypatch.setattr(daemon, "serve", refuse)
+    result = cli("serve")
+    assert result.code == code
+    assert error.sentence in result.err
+
+
+def test_serve_on_a_terminal_begins_with_a_line_for_a_person(on_terminal: Cli, nowhere: Path) -> None:
+    (nowhere / "layover.toml").write_text(
+        '[layover]\nwork_dir = "none"\n[agents.a]\nrunner = "none"\nprompt = "x"\nentry = true\n'
+    )
+    first = on_terminal("serve").out.splitlines()[0]
+    assert first == f"serving {nowhere}/layover.toml (1 agent) at {nowhere}/.layover/tower.sock; Ctrl-C stops it"
 
 
 def test_inside_a_run_the_token_goes_along(fake: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,14 @@ def test_a_broken_file_still_says_where_its_state_lies(factory: Path, content: b
     assert paths(None, {}, factory)[0] == f"{factory}/.layover/tower.sock"
 
 
+def test_without_its_file_a_tower_is_found_by_what_it_wrote_down(tmp_path: Path) -> None:
+    (tmp_path / ".layover").mkdir()
+    (tmp_path / ".layover" / "socket.path").write_text("/somewhere/else.sock\n")
+    deep = tmp_path / "a"
+    deep.mkdir()
+    assert paths(None, {}, deep) == ["/somewhere/else.sock", SYSTEM_SOCKET]
+
+
 @pytest.mark.parametrize("content", [b"", b"\n", b"relative.sock\n", b"\x00", b"/a\x00b"])
 def test_a_pointer_that_names_nothing_is_passed_over(factory: Path, content: bytes) -> None:
     (factory / ".layover").mkdir()

@@ -52,6 +52,6 @@ def test_what_changed(loads: Loads, old: str, new: str, lines: list[str]) -> Non
 def test_what_waits_for_a_restart(loads: Loads) -> None:
     before = factory(loads, BASE)
     moved = factory(loads, BASE.replace("grace_sec = 20", "state_dir = 'elsewhere'"))
-    assert needs_restart(before, moved) == ("layover.state_dir", "layover.socket")
-    group = factory(loads, BASE.replace("grace_sec = 20", "socket_group = 'ops'"))
+    assert needs_restart(before, moved) == ("layover.state_dir", "layover.socket", "layover.snapshots_dir")
+    group = factory(loads, BASE.replace("grace_sec = 20", "socket_group = 'daemon'"))
     assert needs_restart(before, group) == ("layover.socket_group",)

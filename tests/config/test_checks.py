@@ -7,12 +7,15 @@ In the files, `»` stands right before that place. Nothing else may be wrong wit
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
 from tower.config.checks import distances
+from tower.config.known import NOT_YET, refuse_key
 from tower.config.load import load
+from tower.config.tables import SECTIONS, TOP, accepted_keys
 from tower.core.factory import Route
 
 from .conftest import GOOD, Loads
@@ -43,6 +46,17 @@ ERRORS = {
     "unknown route key": Case(
         AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n»mod = 'async'\n", "routes[0].mod", "not a known key", "mode?"
     ),
+    "layover key in an agent": Case(
+        AGENT + "»grace_sec = 3\n", "agents.solo.grace_sec", "not a known key here", "it belongs into [layover]"
+    ),
+    "agent key in layover": Case(
+        "[layover]\n»timeout_sec = 3\n" + AGENT, "layover.timeout_sec", "known key here", "[defaults] or [agents.NAME]"
+    ),
+    "runner key on top": Case("»command = ['x']\n" + AGENT, "command", "not a known key here", "into [runners.NAME]"),
+    "table in a table": Case(
+        "[layover.»runners.x]\ncommand = ['x']\n" + AGENT, "layover.runners", "not a known key here", "at the top of the file"
+    ),
+    "key near to a later one": Case(AGENT + "»privledged = true\n", "agents.solo.privledged", "not a known key", "agents knows"),
     "quoted key": Case(AGENT + '»"a\\u001bb" = 1\n', 'agents.solo."a\\u001bb"', "not a known key", "agents knows"),
     "later table": Case("[»pipelines.p]\n" + AGENT, "pipelines", "not available yet", "entry = true"),
     "later layover key": Case("[layover]\n»http_addr = ''\n" + AGENT, "layover.http_addr", "not available yet", "remove"),
@@ -106,8 +120,8 @@ ERRORS = {
     # types
     "text": Case(AGENT + "»model = 1\n", "agents.solo.model", "must be text", "in quotes"),
     "truth": Case(AGENT + "»enabled = 1\n", "agents.solo.enabled", "must be true or false", "without quotes"),
-    "whole number": Case(AGENT + "»max_pending = 1.5\n", "agents.solo.max_pending", "must be a whole number", "write"),
-    "truth is no number": Case(AGENT + "»max_pending = true\n", "agents.solo.max_pending", "must be a whole number", "write"),
+    "whole number": Case(AGENT + "»max_pending = 1.5\n", "agents.solo.max_pending", "must be a whole number", "such as 3"),
+    "truth is no number": Case(AGENT + "»max_pending = true\n", "agents.solo.max_pending", "must be a whole number", "such as 3"),
     "number": Case(AGENT + RUNNER + "estimate = { »base = 'x' }\n", "runners.mine.estimate.base", "must be a number", ""),
     "list": Case(AGENT + "»env_from = 'A'\n", "agents.solo.env_from", "must be a list", "["),
     "element": Case(AGENT + "args = ['a', »1]\n", "agents.solo.args[1]", "must be text", "in quotes"),
@@ -260,6 +274,13 @@ ERRORS = {
     "state path": Case(
         f"[layover]\n»state_dir = '/run/{'s' * 100}'\n" + AGENT, "layover.state_dir", "a socket path of 116 bytes", "socket"
     ),
+    "no repository in the system": Case(
+        "[layover]\nwork_dir = '/etc'\n" + AGENT + "»access = 'read-only'\n",
+        "agents.solo.access", "needs a git work tree", "name a repository in work_dir, or write",
+    ),
+    "no group": Case(
+        "[layover]\n»socket_group = 'no-such'\n" + AGENT, "layover.socket_group", "there is no group 'no-such'", "groupadd"
+    ),
     "absolute pattern": Case(
         AGENT + "snapshot_include = ['a', »'/etc/*']\n", "agents.solo.snapshot_include[1]", "must stay inside", "relative"
     ),
@@ -315,6 +336,15 @@ WARNINGS = {
         RUNNER + "[defaults]\nrunner = 'none'\nmodel = 'big'\n" + AGENT.replace("runner", "»runner").replace("none", "mine"),
         "agents.solo.runner", "agent solo uses the own model of runner mine: big, the model of [defaults], is for runner none",
         "[agents.solo]",
+    ),
+    "stall after the timeout": Case(
+        AGENT + "timeout_sec = 5\n»stall_sec = '1m'\n", "agents.solo.stall_sec", "never ends a run of solo", "less than"
+    ),
+    "default stall after the timeout": Case(
+        "[defaults]\n»stall_sec = '1m'\n" + AGENT + "timeout_sec = 5\n", "defaults.stall_sec", "timeout_sec is 5", "less than"
+    ),
+    "a budget that nothing fits into": Case(
+        AGENT + "»context_budget = 700\n", "agents.solo.context_budget", "even an empty one is taken for 711", "raise it"
     ),
     "no place for a model": Case(
         RUNNER + AGENT.replace("none", "mine") + "»model = 'big'\n", "agents.solo.model", "mine has no place for it", "{model}"
@@ -388,6 +418,27 @@ def test_all_problems_are_listed_together_in_the_order_of_the_file(loads: Loads)
     ]
 
 
+def test_a_read_only_agent_needs_git_where_the_tower_looks_for_it(loads: Loads, tmp_path: Path) -> None:
+    (tmp_path / "workspace" / ".git").mkdir()
+    (tmp_path / "bin").mkdir()
+    text = AGENT + "access = 'read-only'\n"
+    (problem,) = loads(text, {"PATH": str(tmp_path / "bin")}).problems
+    assert (problem.line, problem.key, problem.severity) == (6, "agents.solo.access", "error")
+    assert "there is none on the PATH" in problem.sentence
+    assert load(tmp_path / "layover.toml", environ={"PATH": os.environ["PATH"]}).problems == ()
+
+
+def test_no_suggestion_is_a_key_that_is_not_available_yet_or_what_was_written() -> None:
+    for section, later in NOT_YET.items():
+        for key in later:
+            for written in (key[:-1], key + "s", key.upper()):
+                accepted = {"": TOP, **{table: accepted_keys(table) for table in SECTIONS}}
+                _, hint = refuse_key(section, written, accepted)
+                suggested = hint.removeprefix("did you mean ").removesuffix("?")
+                assert suggested == hint or suggested in accepted[section]
+                assert suggested != written
+
+
 def test_what_is_mistyped_is_not_said_to_be_missing(loads: Loads) -> None:
     loaded = loads(
         "[defaults]\nrunner = 1\n[agents.a]\nprompt = 1\nentry = 'yes'\n[agents.b]\nprompt_file = 1\nrunner = 2\n"
@@ -449,5 +500,5 @@ def test_files_are_named_as_the_person_named_the_configuration(
 
 def test_distance_is_counted_from_the_nearest_way_in() -> None:
     pairs = ["ab", "bc", "cd", "xd", "da", "ef"]
-    routes = frozenset(Route(sender=sender, receiver=receiver) for sender, receiver in pairs)
+    routes = frozenset(Route(sender=pair[0], receiver=pair[1]) for pair in pairs)
     assert distances(["a", "x"], routes) == {"a": 0, "x": 0, "b": 1, "d": 1, "c": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from tower.config.known import NOT_YET
+from tower.config.load import load
 from tower.config.tables import SECTIONS, TOP, accepted_keys
 from tower.core.placeholders import IN_COMMANDS
 from tower.core.runner_spec import FORMS
@@ -83,6 +85,11 @@ def test_the_example_in_the_reference_is_sound(loads: Loads, tmp_path: Path) -> 
     (example,) = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
     (tmp_path / ".git").mkdir()
     loaded = loads(example, {"MY_AGENT_API_KEY": "x"}, coder="Write.")
+    assert [str(problem) for problem in loaded.problems] == []
+
+
+def test_the_example_factory_is_sound() -> None:
+    loaded = load(Path(__file__).parents[2] / "config", environ={"PATH": os.environ["PATH"]})
     assert [str(problem) for problem in loaded.problems] == []
 
 

@@ -22,7 +22,7 @@ def settings_of(loads: Loads, text: str, environ: dict[str, str]) -> Settings:
     [
         ("SOCKET", "/run/t.sock", "socket", "/run/t.sock"),
         ("SOCKET", "20", "socket", "{folder}/20"),
-        ("SOCKET_GROUP", "ops", "socket_group", "ops"),
+        ("SOCKET_GROUP", "daemon", "socket_group", "daemon"),
         ("SOCKET_GROUP", "", "socket_group", None),
         ("ON_STOP", "leave", "on_stop", OnStop.LEAVE),
         ("GRACE_SEC", "3", "grace_sec", 3.0),
@@ -35,7 +35,7 @@ def settings_of(loads: Loads, text: str, environ: dict[str, str]) -> Settings:
 def test_a_variable_beats_the_file_and_is_named_as_the_origin(
     loads: Loads, tmp_path: Path, variable: str, text: str, field: str, value: Any
 ) -> None:
-    written = "[layover]\nsocket = 's'\nsocket_group = 'g'\ngrace_sec = 1\nmax_log_mb = 9\nallowed_dirs = []\n"
+    written = "[layover]\nsocket = 's'\nsocket_group = 'root'\ngrace_sec = 1\nmax_log_mb = 9\nallowed_dirs = []\n"
     settings = settings_of(loads, written, {f"TOWER_LAYOVER__{variable}": text})
     if isinstance(value, str):
         value = value.format(folder=tmp_path)
@@ -51,8 +51,8 @@ def test_a_variable_beats_the_file_and_is_named_as_the_origin(
         ("TOWER_LAYOVER__GRACE_SEC", "-1", "must be at least 0", "from 0"),
         ("TOWER_LAYOVER__GRACE_SEC", "soon", "must be a duration", '"15m"'),
         ("TOWER_LAYOVER__GRACE_SEC", "nan", "must be a finite number", "ordinary"),
-        ("TOWER_LAYOVER__MAX_LOG_MB", "1\nx = 2", "must be a whole number", "whole"),
-        ("TOWER_LAYOVER__MAX_LOG_MB", "[" * 5000, "must be a whole number", "whole"),
+        ("TOWER_LAYOVER__MAX_LOG_MB", "1\nx = 2", "must be a whole number", "such as 3"),
+        ("TOWER_LAYOVER__MAX_LOG_MB", "[" * 5000, "must be a whole number", "such as 3"),
         ("TOWER_LAYOVER__ON_STOP", "leeve", "must be one of", '"leave"?'),
         ("TOWER_LAYOVER__ALLOWED_DIRS", "/usr", "must be a list", "["),
         ("TOWER_LAYOVER__SOKET", "x", "is not a known key", "socket?"),

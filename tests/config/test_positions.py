@@ -233,6 +233,31 @@ def check_places(text: str) -> None:
         assert 1 <= column <= len(lines[line - 1]) + 1
 
 
+LINES = st.sampled_from(
+    ["hello = 1", "[a]", "[[a]]", "a = [", "{", "# x", '\\"', "''", '""', "\\\\", "é", "", '"', "b = 'c'"]
+)
+
+
+@given(st.lists(LINES), st.lists(LINES), st.booleans())
+def test_a_repeat_is_found_beside_texts_that_look_like_a_document(
+    before: list[str], between: list[str], literal: bool
+) -> None:
+    quotes = "'''" if literal else '"""'
+
+    def text(name: str, lines: list[str]) -> list[str]:
+        return [f"{name} = {quotes}", *lines, f"end {quotes}"]
+
+    head = ["[t]", *text("one", before)]
+    body = ["twice = 1", *text("two", between)]
+    tomllib.loads("\n".join([*head, *body]))
+    first = len(head) + 1
+    assert scan("\n".join([*head, *body, "twice = 2"])).repeat == ((first + len(body), 1), (first, 1))
+    assert scan("\n".join([*head, *body, "[t]"])).repeat == ((first + len(body), 2), (1, 2))
+    left_open = scan("\n".join([*head, *body, f"three = {quotes}", "no end"]))
+    assert left_open.repeat is None
+    assert left_open.unclosed == (first + len(body), 9)
+
+
 # --- hostile shapes ------------------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ def test_what_is_no_text_is_left_to_the_type(value: object) -> None:
 
 @pytest.mark.parametrize(
     "line", ["timeout_sec = '30d'", "timeout_sec = 0.001", "linger_sec = 0", "orphan_sec = 0", "max_recovery_attempts = 0",
-             "memory_bytes = 0", "max_pending = 100000", "max_concurrent = 1", "context_budget = 1", "recover_on = []"],
+             "memory_bytes = 0", "max_pending = 100000", "max_concurrent = 1", "context_budget = 1000000000", "recover_on = []"],
 )  # fmt: skip
 def test_bounds_are_included(loads: Loads, line: str) -> None:
     assert loads(f"{GOOD}{line}\n").problems == ()

@@ -90,6 +90,7 @@ ALONE = factory(agent("a"))
         pytest.param(ALONE, {"receiver": "gone"}, [], {}, {}, HeldReason.AGENT, id="agent removed"),
         pytest.param(factory(agent("a", enabled=False)), {}, [], {}, {}, HeldReason.AGENT, id="disabled"),
         pytest.param(factory(agent("a", runner="none")), {}, [], {}, {}, HeldReason.AGENT, id="runner none"),
+        pytest.param(ALONE, {}, [], {}, {"cancelled_at": 9.0}, Refuse, id="chain cancelled"),
         pytest.param(ALONE, {}, [], {}, {"runs_started": 64}, Refuse, id="run cap"),
         pytest.param(ALONE, {"not_before": 11.0}, [], {}, {}, "not before", id="not yet due"),
         pytest.param(ALONE, {"not_before": 10.0}, [], {}, {}, Start(), id="due now"),

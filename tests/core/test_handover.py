@@ -144,12 +144,17 @@ def test_spans(seconds: float, words: str) -> None:
         {"sent": (flight(),)},
         {"tree": Tree(kind="live", commits=("c",))},
         {"tree": Tree(kind="live", files=("f",))},
-        {"reason": "r"},
         {"last_words": b"w"},
     ],
 )
 def test_one_thing_known_is_enough(known: dict[str, Any]) -> None:
     assert recovery_note(facts(**known)).endswith(RECORDED)
+
+
+def test_how_it_ended_says_nothing_of_what_it_did() -> None:
+    note = recovery_note(facts(reason="killed by SIGKILL"))
+    assert "killed by SIGKILL" in note
+    assert NOTHING in note
 
 
 def test_a_snapshot_is_said_to_be_new() -> None:
@@ -164,6 +169,7 @@ def test_lists_are_cut_and_the_rest_is_counted() -> None:
     assert f"file-{NAMES_SHOWN - 1}." in note
     assert f"file-{NAMES_SHOWN}." not in note
     assert "And 3 more." in note
+    assert "And 7 more." in recovery_note(facts(tree=Tree(kind="live", files=("f",), more_files=7)))
     assert "more." not in recovery_note(facts(tree=Tree(kind="live", files=("f",) * NAMES_SHOWN)))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tower.core.factory import Agent
 from tower.core.launch import ExitRecord
 from tower.core.outcome import LIMITS, REASON_CHARS, STOPS, Evidence, Reading, Verdict, best_line, turn_verdict, verdict
 from tower.core.states import Interruption, Outcome
@@ -41,10 +42,15 @@ QUOTA = Reading(unavailable="weekly limit")
         (Evidence(exit=ended(0)), O.SUCCEEDED, None, None),
         (Evidence(exit=ended(0), err_tail="Error: but exit 0\n"), O.SUCCEEDED, None, None),
         (Evidence(exit=ended(1)), O.FAILED, None, "exit code 1, and it printed nothing"),
-        (Evidence(exit=ended(127), err_tail="sh: 1: agnet: not found\n"), O.FAILED, None, "sh: 1: agnet: not found"),
-        (Evidence(exit=ended(128), out_tail="last\n"), O.FAILED, None, "last"),
-        (Evidence(exit=ended(193), out_tail="last\n"), O.FAILED, None, "last"),
-        (Evidence(exit=ended(255), out_tail="last\n"), O.FAILED, None, "last"),
+        (
+            Evidence(exit=ended(127), err_tail="sh: 1: agnet: not found\n"),
+            O.FAILED,
+            None,
+            "exit code 127; last words: sh: 1: agnet: not found",
+        ),
+        (Evidence(exit=ended(128), out_tail="last\n"), O.FAILED, None, "exit code 128; last words: last"),
+        (Evidence(exit=ended(193), out_tail="last\n"), O.FAILED, None, "exit code 193; last words: last"),
+        (Evidence(exit=ended(255), out_tail="last\n"), O.FAILED, None, "exit code 255; last words: last"),
         # By a signal that the tower did not send.
         (Evidence(exit=ended(None, 9)), O.INTERRUPTED, I.CRASH, "killed by SIGKILL"),
         (Evidence(exit=ended(None, 11)), O.INTERRUPTED, I.CRASH, "killed by SIGSEGV"),
@@ -100,6 +106,19 @@ QUOTA = Reading(unavailable="weekly limit")
             None,
             "the program is missing: exec: ENOENT No such file or directory",
         ),
+        *(
+            (
+                Evidence(exit=ended(None, start_error=words)),
+                O.UNAVAILABLE,
+                None,
+                f"the machine had no room for it: {words}",
+            )
+            for words in (
+                "fork: EAGAIN Resource temporarily unavailable",
+                "log: EMFILE Too many open files",
+                "record: ENOSPC No space left on device",
+            )
+        ),
         (
             Evidence(exit=ended(None, start_error="exec: EACCES Permission denied")),
             O.FAILED,
@@ -136,6 +155,22 @@ QUOTA = Reading(unavailable="weekly limit")
 def test_every_row(evidence: Evidence, outcome: Outcome, interruption: Interruption | None, reason: str | None) -> None:
     judged = verdict(evidence)
     assert (judged.outcome, judged.interruption, judged.reason) == (outcome, interruption, reason)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("timeout", "ran for longer than 60 s (timeout_sec)"),
+        ("stall", "printed nothing more for 1.5 s (stall_sec)"),
+        ("first_output", "printed nothing for 1 s (first_output_sec)"),
+        ("orphan", LIMITS["orphan"].reason),
+        ("fuel", "its keeper ended it: fuel"),
+    ],
+)
+def test_a_limit_is_named_with_its_time(limit: str, words: str) -> None:
+    limits: dict[str, Any] = {"timeout_sec": 60.0, "stall_sec": 1.5, "first_output_sec": 1.0}
+    agent = Agent(name="a", runner="r", instructions="x", instructions_sha256="0", work_dir="/t", **limits)
+    assert judge(ended(None, 9, limit=limit), agent=agent).reason == words
 
 
 def test_the_answer_and_problems_are_kept_whatever_the_outcome() -> None:

@@ -44,7 +44,7 @@ def test_what_is_not_named_ends_as_failed(cut: Interruption | None) -> None:
         end = after(cut, recovery=policy, recover_on=frozenset())
         assert isinstance(end, End)
         assert end.state is FlightState.LANDED
-        assert name(cut) in end.words
+        assert f"; {name(cut)} is not among what coder recovers on" in end.words
         assert end.outcome is (Outcome.FAILED if cut in {I.TOWER_RESTART, I.CRASH, I.LOST} else None)
 
 
@@ -55,9 +55,30 @@ def test_the_policy_decides_on_what_is_named(cut: Interruption | None) -> None:
     never = after(cut, recover_on=named, recovery=RecoveryPolicy.NEVER)
     assert isinstance(never, End)
     assert never.state is FlightState.DEAD
+    assert "coder is never recovered (its policy)" in never.words
+    assert "`tower recover run_1 --force`" in never.words
     manual = after(cut, recover_on=named, recovery=RecoveryPolicy.MANUAL)
     assert isinstance(manual, HoldForPerson)
     assert "`tower recover run_1`" in manual.words
+
+
+@pytest.mark.parametrize(
+    ("cut", "words"),
+    [
+        (I.TIMEOUT, "ran for longer than 3600 s (timeout_sec); timeout is not among"),
+        (I.STALL, "printed nothing more for 9 s (stall_sec); stall is not among"),
+        (I.FIRST_OUTPUT, "printed nothing for 1 s (first_output_sec); first_output is not among"),
+        (I.CRASH, "it was cut off (crash); crash is not among"),
+        (None, "it failed; failed is not among"),
+    ],
+)
+def test_how_the_run_ended_leads(cut: Interruption | None, words: str) -> None:
+    end = after(cut, recover_on=frozenset(), stall_sec=9.0, first_output_sec=1.0)
+    assert isinstance(end, End)
+    assert end.words.startswith(words)
+    told = decide(run="run_1", cut=cut, agent=agent(recover_on=frozenset()), attempt=1, jitter=1.0, why="exit code 4")
+    assert isinstance(told, End)
+    assert told.words.startswith("exit code 4; ")
 
 
 def test_by_default_limits_and_failures_are_not_repeated() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from e2e.daemon_process import Daemon, eventually
+from tower.system import procfs
 
 ECHO = """
 [agents.echo]
@@ -241,6 +242,32 @@ env = {{ DONE = "{done}" }}
     code, _, said = done.read_text().partition(" ")
     assert code == "77", said
     assert "run" in said
+    assert daemon.api.get("/status")["ground_stop"] is None
+
+
+@pytest.mark.skipif(procfs.has_no_new_privs(1), reason="everything here may gain no rights, so that marks nobody")
+def test_what_outlived_keeper_and_tower_is_no_person_either(daemon: Daemon) -> None:
+    done = daemon.folder / "done"
+    agent = f'''
+[agents.sly]
+description = "Outlives"
+runner = "cmd:exec {sys.executable} {Path(__file__).parent / "agents" / "outlive.py"}"
+prompt = "Go."
+entry = true
+recovery = "never"
+env = {{ DONE = "{done}", OF_TOWER = "PID" }}
+'''
+    daemon.configure(agent)
+    daemon.start()
+    assert daemon.process is not None
+    daemon.configure(agent.replace("PID", str(daemon.process.pid)))
+    assert daemon.tower("reload").returncode == 0
+    daemon.send("sly")
+    daemon.process.wait(20)
+    daemon.start()
+    code, _, said = eventually(lambda: done.exists() and done.read_text()).partition(" ")
+    assert code == "77", said
+    assert "no_new_privs" in said
     assert daemon.api.get("/status")["ground_stop"] is None
 
 

@@ -148,6 +148,18 @@ def test_the_policy_decides_and_a_person_may_start_it_again(daemon: Daemon, poli
     assert "look twice" in daemon.payload(done["runs"][1]["id"])
 
 
+def test_held_work_can_be_ended_by_the_id_of_its_run(daemon: Daemon) -> None:
+    gated(daemon, "manual")
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    os.kill(flight["runs"][0]["pid"], signal.SIGKILL)
+    daemon.until(flight["id"], lambda one: one["state"] == "held")
+    assert daemon.tower("cancel", flight["runs"][0]["id"]).returncode == 0
+    assert daemon.landed(flight["id"])["state"] == "cancelled"
+    assert daemon.tower("cancel", flight["runs"][0]["id"]).returncode == 1
+    assert daemon.tower("status").returncode == 0
+
+
 def test_recoveries_run_out(daemon: Daemon) -> None:
     daemon.configure(
         """
@@ -213,8 +225,23 @@ def test_a_ground_stop_halts_and_only_a_person_starts_what_it_ended(daemon: Daem
     assert daemon.tower("ground-stop", "off").returncode == 0
     assert daemon.landed(held["id"])["outcome"] == "succeeded"
     assert daemon.flight(running["id"])["state"] == "halted"
+    # What it ended does not disappear from sight.
+    shown = daemon.tower("status")
+    assert shown.returncode == 3
+    assert "recover --all-halted" in shown.stdout
     assert daemon.tower("recover", running["runs"][0]["id"]).returncode == 0
     assert daemon.landed(running["id"])["outcome"] == "succeeded"
+
+
+def test_a_ground_stop_made_while_no_tower_lived_ends_what_the_next_one_finds_alive(daemon: Daemon) -> None:
+    gated(daemon)
+    daemon.start()
+    flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
+    daemon.kill()
+    (daemon.state / "ground-stop").touch()
+    daemon.start()
+    assert daemon.landed(flight["id"])["state"] == "halted"
+    assert daemon.processes() == []
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ entry = true
     run = priced["runs"][-1]
     assert (run["cost_usd"], run["cost_source"], run["model"], run["tokens_in"]) == (0.25, "reported", "m-1", 1200)
     story = daemon.api.get(f"/itineraries/{priced['itinerary']}")
-    assert (story["cost"], story["fuel_spent_usd"]) == ("$0.25", 0.25)
+    assert (story["cost"], story["cost_usd"]) == ("$0.25", 0.25)
     silent = daemon.landed(daemon.send("silent")["id"])
     run = silent["runs"][-1]
     assert (run["cost_usd"], run["cost_source"]) == (None, "unreported")

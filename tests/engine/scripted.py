@@ -17,12 +17,15 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
+import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +34,13 @@ import anyio.abc
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from trio.testing import MockClock
 
 from tower.control import sending
 from tower.core.callers import Caller
 from tower.core.errors import BusyError, ConflictError
 from tower.core.factory import Agent, Factory, Route, Runner, Settings
+from tower.core.ids import RANDOM_BYTES
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.engine import compose, dispatcher, recover
@@ -49,10 +54,14 @@ from tower.system.keeper.records import create_start, encode, exit_fields
 from tower.system.keeperlink import Exited, Gone, Grew, Word
 from tower.system.keeping import KeeperVoidError
 from tower.system.logs import Redaction
+from tower.system.runlog import log_size
 from tower.system.statedir import prepare
 
 EPOCH = 1_800_000_000.0
 """When a scene begins, by the tower's clock."""
+
+IN_MEMORY = Path("/dev/shm")
+"""Here nothing waits for a disk: that what is written is durable is not what these tests are about."""
 
 NOBODY = 1 << 22
 """No process can have this pid: it is beyond what the kernel gives out."""
@@ -113,7 +122,7 @@ class Link:
 
 
 class ScriptedKeeper:
-    """A keeper whose program does what the test says. It obeys a request to stop, unless it is `deaf`."""
+    """A keeper whose program does what the test says; asked to stop, it obeys."""
 
     def __init__(self, plan: KeeperPlan, clock: Callable[[], float]) -> None:
         self.plan = plan
@@ -121,9 +130,11 @@ class ScriptedKeeper:
         self.protocol = KEEPER_PROTOCOL
         self.asked: list[str] = []
         self.is_deaf = False
+        """It hears requests to stop, and its program goes on."""
         self.is_mute = False
+        """It lives, and answers no tower that connects."""
         self._clock = clock
-        self._links: list[Link] = []
+        self.links: list[Link] = []
         self._process = subprocess.Popen(["sleep", "600"])
         self.pid = self._process.pid
         self.ticks = procfs.start_ticks(self.pid) or 0
@@ -133,8 +144,8 @@ class ScriptedKeeper:
         return self._process.returncode is None
 
     def connect(self) -> Link:
-        self._links.append(Link(self))
-        return self._links[-1]
+        self.links.append(Link(self))
+        return self.links[-1]
 
     def claim(self) -> bool:
         """Make `start`; False when it was decided before."""
@@ -147,9 +158,7 @@ class ScriptedKeeper:
         """The program writes, and the keeper tells of it."""
         with (self.folder / f"{stream}.log").open("a") as log:
             log.write(text)
-        sizes = [(self.folder / f"{name}.log") for name in ("stdout", "stderr")]
-        out, err = (path.stat().st_size if path.exists() else 0 for path in sizes)
-        self._say(Grew(out=out, err=err))
+        self._say(Grew(out=log_size(self.folder, "stdout"), err=log_size(self.folder, "stderr")))
         await idle()
 
     async def reports(self, **usage: Any) -> None:
@@ -184,7 +193,7 @@ class ScriptedKeeper:
         self._say(None)
 
     def _say(self, word: Word | None) -> None:
-        for link in self._links:
+        for link in self.links:
             link.say(word)
 
 
@@ -193,11 +202,13 @@ class Keepers:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self.plans: list[KeeperPlan] = []
         self.started: dict[str, ScriptedKeeper] = {}
         self.before: Callable[[KeeperPlan], Awaitable[None]] | None = None
         self.after: Callable[[KeeperPlan], Awaitable[None]] | None = None
 
     async def start(self, plan: KeeperPlan) -> Link:
+        self.plans.append(plan)
         if self.before is not None:
             await self.before(plan)
         keeper = ScriptedKeeper(plan, self._clock)
@@ -231,26 +242,37 @@ class Scene:
         self.patch = patch
         self.free = 1 << 40
         """Bytes free on the disk of the state folder."""
-        self.chance = random.Random(0)
+        self.on_open: Callable[[Store], object] = lambda _: None
+        """Called with the store of each tower before anything is done with it."""
+        self._random = random.Random(0)
+        self._ids = count(1)
         patch.setattr(anyio.to_thread, "run_sync", in_place)
         patch.setattr(recover, "connect_keeper", self.keepers.connect)
         patch.setattr("tower.engine.tower.free_bytes", lambda _: self.free)
+
+    def chance(self, size: int) -> bytes:
+        """The same in every run of a test; ids, however close in time, sort in the order in which they were made."""
+        return next(self._ids).to_bytes(size, "big") if size == RANDOM_BYTES else self._random.randbytes(size)
 
     def factory(
         self, *agents: Agent, routes: Iterable[str] = (), runners: Iterable[Runner] = (), **settings: Any
     ) -> Factory:
         """A factory of these agents; a route is written `a -> b`. Writers share the tree unless it is said."""
-        plain: dict[str, Any] = {"shared_writers": True, "max_concurrent_runs": 8, "min_free_bytes": 1 << 20}
+        plain: dict[str, Any] = {
+            "shared_writers": True,
+            "max_concurrent_runs": 8,
+            "min_free_bytes": 1 << 20,
+            "snapshots_dir": str(self.state.snapshots),
+        }
         placed = (replace(one, work_dir=one.work_dir or str(self.tree)) for one in agents)
         ends = (route.split(" -> ") for route in routes)
         return Factory(
             path=str(self.state.root.parent / "layover.toml"),
-            digest=str(self.chance.random()),
+            digest=self.chance(8).hex(),
             settings=Settings(
                 state_dir=str(self.state.root),
                 work_dir=str(self.tree),
                 socket=str(self.state.socket),
-                snapshots_dir=str(self.state.snapshots),
                 **plain | settings,
             ),
             agents={one.name: one for one in placed},
@@ -270,7 +292,8 @@ class Scene:
     ) -> AsyncIterator[Tower]:
         """One tower: it settles what it finds, then dispatches, with the tasks `also` beside it."""
         store = Store(self.state.database, inline=True)
-        failure: Exception | None = None
+        self.on_open(store)
+        failure: BaseException | None = None
         try:
             async with anyio.create_task_group() as group:
                 self.now = await self._made(store, group, self.factory(*agents, **factory), environ or {})
@@ -281,7 +304,7 @@ class Scene:
                     if is_dispatching:
                         await self.dispatch()
                     yield self.now
-                except Exception as error:
+                except (Exception, pytest.fail.Exception) as error:
                     # Raised again outside of the group, so that a report shows it as it is.
                     failure = error
                 group.cancel_scope.cancel()
@@ -301,7 +324,7 @@ class Scene:
             state=self.state,
             bus=bus,
             clock=now,
-            chance=self.chance.randbytes,
+            chance=self.chance,
             environ={"PATH": os.environ["PATH"], "HOME": "/nowhere"} | dict(environ),
             umask=0o022,
             descriptors=1024,
@@ -375,6 +398,15 @@ class Scene:
         """The types of the events that tell of a flight."""
         return [event.type for event in await self.events() if event.flight == flight]
 
+    def assert_free(self) -> None:
+        """No slot or seat is taken, no connection open, no secret remembered, no snapshot left."""
+        assert self.now.live == {}
+        assert self.now.seats() == []
+        assert all(link.is_closed for keeper in self.keepers.started.values() for link in keeper.links)
+        given = [secret for plan in self.keepers.plans for secret in plan.secrets]
+        assert [secret for secret in given if self.now.redaction.apply(secret) != secret] == []
+        assert list(self.state.snapshots.iterdir()) == []
+
     @contextmanager
     def full_disk(self) -> Iterator[None]:
         """Meanwhile nothing can be written to the store."""
@@ -386,6 +418,24 @@ class Scene:
         with self.patch.context() as patch:
             patch.setattr(self.now.store, "write", refuse)
             yield
+
+
+@contextmanager
+def empty_scene() -> Iterator[Scene]:
+    """A scene in which nothing is served yet; when it ends nothing is left of it."""
+    folder = Path(tempfile.mkdtemp(prefix="tower-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+    with pytest.MonkeyPatch.context() as patch:
+        scene = Scene(folder, patch)
+        try:
+            yield scene
+        finally:
+            scene.keepers.clear()
+            shutil.rmtree(folder)
+
+
+def jumping_clock() -> dict[str, object]:
+    """Options of trio: its clock jumps to the next deadline when nothing else can happen."""
+    return {"clock": MockClock(autojump_threshold=0)}
 
 
 async def idle() -> None:

@@ -13,6 +13,7 @@ from tower.core.outcome import Reading
 from tower.runners import Invocation, of
 
 CONTEXT = Invocation(
+    config_dir="/factory",
     workspace="/tree",
     run_dir="/state/hangars/coder/run_1",
     prompt="/state/hangars/coder/run_1/payload.md",
@@ -47,11 +48,11 @@ def read(one: Runner, out: bytes = b"", report: str | None = None) -> Reading:
 def test_a_command_with_all_its_placeholders() -> None:
     one = runner(
         "command",
-        command=("agent", "--as", "{name}", "-p", "{prompt}", "-C", "{workspace}", "--out={run_dir}/out"),
+        command=("{config_dir}/agent", "--as", "{name}", "-p", "{prompt}", "-C", "{workspace}", "--out={run_dir}/out"),
         args=("--effort", "{effort}", "--context", "{context}", "--mcp", "{mcp}"),
     )
     assert argv(one, args=("--model", "{model}"), model="m; rm -rf /", effort=None) == (
-        "agent",
+        "/factory/agent",
         "--as",
         "coder",
         "-p",

@@ -112,7 +112,7 @@ async def test_a_full_disk_fails_the_request_and_the_store_goes_on_when_space_re
 
 async def test_readers_do_not_see_a_transaction_under_way_and_cannot_write(tmp_path: Path) -> None:
     store = Store(tmp_path / "t.db")
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(BusyError, match="cannot read from the database"):
         await store.read(record("a"))
     assert await store.write(record("a")) == 1
     store.close()

@@ -321,7 +321,32 @@ def test_a_step_that_cannot_be_carried_out(run: Run, steps: str, words: str) -> 
     assert ran.returncode == 64
     (sentence,) = ran.stderr.decode().splitlines()
     assert sentence.startswith("cannot go on with the script ")
+    assert f".toml: call 1, step {steps.count('}, {') + 1} (" in sentence
     assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("env", "where"),
+    [
+        ({"LAYOVER_RUN_NUMBER": "2"}, "call 2, step 1 (read): "),
+        ({"LAYOVER_RUN_NUMBER": "9"}, "call 2, step 1 (read): "),
+        ({"LAYOVER_AGENT": "b"}, "agents.b.call 1, step 2 (read): "),
+    ],
+)
+def test_the_call_and_the_step_that_failed_are_named(run: Run, env: dict[str, str], where: str) -> None:
+    ran = run("", script='call = [{steps = []}, {steps = [{read = "no"}]}]\n'
+              'agents.b.call = [{steps = [{say = "x"}, {read = "no"}]}]', **env)  # fmt: skip
+    assert where in ran.stderr.decode()
+
+
+def test_a_step_of_on_term_that_failed_is_named_and_not_the_one_it_came_into(start: Start) -> None:
+    process = start('{ on_term = [{ say = "bye" }, { read = "no" }] }, { say = "ready" }, { hang = true }')
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.terminate()
+    _, err = process.communicate(timeout=10)
+    assert ": on_term, step 2 (read): " in err.decode()
+    assert "(hang)" not in err.decode()
 
 
 def test_no_tower_at_the_socket(run: Run, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The control socket's path: who may bind it, what is removed, and what never is."""
 
 import os
-import resource
 import signal
 import socket
 import stat
@@ -16,7 +15,7 @@ import pytest
 
 from tower.core.errors import BusyError, InvalidError
 from tower.system import listener
-from tower.system.listener import Listener, listen, raise_descriptor_limit
+from tower.system.listener import Listener, listen
 from tower.system.lock import StateLock, lock_state
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -324,20 +323,3 @@ def test_nobody_else_inherits_it(tmp_path: Path, lock: StateLock) -> None:
     bound: Listener = listen(tmp_path / "tower.sock", lock)
     assert not os.get_inheritable(bound.socket.fileno())
     bound.close()
-
-
-def test_descriptors_up_to_the_hard_limit() -> None:
-    code = """
-import resource
-from tower.system.listener import raise_descriptor_limit
-hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-print(raise_descriptor_limit(), resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard))
-print(raise_descriptor_limit() == hard)
-"""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512))
-
-    shown = subprocess.run([sys.executable, "-c", code], preexec_fn=limit, capture_output=True, text=True)
-    assert shown.stdout.split() == ["64", "True", "True"], shown.stderr
-    assert raise_descriptor_limit() > 0

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tower.core.errors import BusyError
 from tower.core.launch import KEEPER_PROTOCOL, ExitRecord
 from tower.system import procfs
 from tower.system.keeper.records import BLOCK, ExitFile, create_start, encode, exit_fields
-from tower.system.runrecords import read_exit, read_start, void_start
+from tower.system.runrecords import read_exit, read_start, remove_drafts, void_start
 
 EXIT = {
     "code": 3,
@@ -146,3 +148,32 @@ def test_whoever_makes_the_start_decides(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["start"]
     with pytest.raises(FileNotFoundError):
         void_start(tmp_path / "nowhere")
+
+
+def test_what_a_killed_keeper_had_set_aside_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    ExitFile(folder).write(exit_fields(ended_at=1.0))
+    create_start(folder, void=False, pid=9, ticks=1, boot_id="b", protocol=1)
+    os.close(folder)
+    (tmp_path / "start.9").touch()
+    (tmp_path / "stdout.log.1").touch()
+    (tmp_path / "start.made-by-an-agent").mkdir()
+    assert (tmp_path / "exit.json.2").exists()
+    remove_drafts(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"start", "exit.json", "stdout.log.1", "start.made-by-an-agent"}
+    remove_drafts(tmp_path / "missing")
+
+
+def test_a_record_that_cannot_be_read_just_now_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "exit.json").write_text("{}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = [os.open("/dev/null", os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used[0] + 1, hard))
+    try:
+        with pytest.raises(BusyError):
+            read_exit(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(used[0])
+    assert read_exit(tmp_path) is None

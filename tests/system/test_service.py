@@ -23,6 +23,8 @@ JOBS = """\
             ("tower.service", True),
         ),
         ("0::/user.slice/user-1000.slice/session-1.scope\n", None),
+        ("12:cpu:/x\n1:name=systemd:/system.slice/tower.service\n", ("tower.service", False)),
+        ("1:name=systemd:/old.service\n0::/system.slice/tower.service\n", ("tower.service", False)),
         ("12:cpu:/x\n", None),
         ("", None),
     ],

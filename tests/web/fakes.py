@@ -71,7 +71,7 @@ def status_view() -> views.View:
         "generation": {"number": 1, "digest": "d", "loaded_at": views.moment(1.0), "path": "layover.toml"},
         "ground_stop": None,
         "slots": {"used": 1, "of": 4},
-        "queue": {"queued": 0, "held": 0, "parked": 0},
+        "queue": {"queued": 0, "held": 0, "parked": 0, "halted": 0},
         "runs": [run_view()],
         "holds": [views.flight(FLIGHT, waits_for="a person")],
         "problems": [],

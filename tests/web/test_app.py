@@ -32,6 +32,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
     assert set(operations(schema)) == {
         "GET /health",
         "POST /recover-halted",
+        "POST /flights/{identity}/retry",
         "GET /status",
         "GET /find/{identity}",
         "POST /flights",

@@ -22,7 +22,7 @@ from tower.core.errors import TowerError
 SECTIONS: Final = {
     "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents"),
     "Before it": ("init", "validate", "prompt"),
-    "Work in": ("send", "wait", "cancel", "recover"),
+    "Work in": ("send", "wait", "cancel", "recover", "retry"),
     "Looking": ("status", "ps", "queue", "show", "logs"),
     "Around it": ("demo",),
 }
@@ -36,6 +36,8 @@ class Verbs(click.Group):
         return [verb for verbs in SECTIONS.values() for verb in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "help":
+            return explain
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = import_module(f"tower.cli.verbs.{cmd_name.replace('-', '_')}").command
@@ -70,6 +72,15 @@ def tower(socket: str | None) -> None:
     """
 
 
+@click.command("help")
+@click.argument("verbs", metavar="[VERB]", nargs=-1)
+@click.pass_context
+def explain(ctx: click.Context, verbs: tuple[str, ...]) -> None:
+    """Say what `tower VERB --help` says."""
+    root = ctx.find_root()
+    root.command.main([*verbs, "--help"], prog_name="tower", standalone_mode=False)
+
+
 def main() -> int:
     """The `tower` program: run what the command line says and return the exit code."""
     # What is imported by now lives until the end; without this, each exit walks all of it once more.
@@ -88,7 +99,7 @@ def run(args: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return exits.INTERRUPTED
     except TowerError as error:
-        screen.say(f"tower: {error.sentence}" + (f"\n  {error.hint}" if error.hint else ""))
+        screen.say_error(error)
         return exits.of(error)
     except screen.ReaderGoneError:
         return exits.DONE

@@ -27,6 +27,11 @@ def read(path: Path) -> list[findings.Finding]:
     return [asdict(problem) for problem in _load(path).problems]
 
 
+def quietly(path: Path) -> Factory | None:
+    """The factory that a file describes, or None; whatever is wrong with it is for somebody else to say."""
+    return _load(path).factory
+
+
 def good(path: Path) -> Factory:
     """The factory that a file describes. Its errors are said, then raised as one `TowerError`."""
     loaded = _load(path)

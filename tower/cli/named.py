@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tower.cli import screen, words
+from tower.client import follow
 from tower.client.api import Api
 from tower.core import ids
 from tower.core.errors import InvalidError, NotFoundError
@@ -23,6 +25,7 @@ def find(api: Api, text: str) -> tuple[str, str]:
     return found["kind"], found["id"]
 
 
+NOT_STARTED: Final = frozenset({"queued", "held", "parked", "starting"})
 _WHERE: Final = "`tower ps -a` and `tower queue` list ids"
 
 
@@ -35,8 +38,8 @@ def itinerary(api: Api, text: str) -> str:
     return str(document["itinerary"])
 
 
-def run(api: Api, text: str) -> str:
-    """The run that an id names; of a flight (message), its latest one."""
+def run(api: Api, text: str, *, wait: bool = False) -> str:
+    """The run that an id names; of a flight (message), its latest one. `wait`: until a flight has one."""
     kind, known = find(api, text)
     if kind == "run":
         return known
@@ -44,7 +47,23 @@ def run(api: Api, text: str) -> str:
         raise InvalidError(
             "not-a-run", f"cannot take {known} for a run", f"it is a chain of runs: `tower show {known}`"
         )
-    runs = api.get(f"/flights/{known}")["runs"]
-    if not runs:
-        raise NotFoundError("no-run-yet", f"cannot find a run of {known}: it has not been started", "see `tower queue`")
-    return str(runs[-1]["id"])
+    flight = api.get(f"/flights/{known}")
+    if not flight["runs"] and wait:
+        flight = _started(api, flight)
+    if not flight["runs"]:
+        hint = "see `tower queue`" if flight["state"] in NOT_STARTED else f"it is {flight['state']}, and never was"
+        raise NotFoundError("no-run-yet", f"cannot find a run of {known}: it has not been started", hint)
+    return str(flight["runs"][-1]["id"])
+
+
+def _started(api: Api, flight: dict[str, Any]) -> dict[str, Any]:
+    """The flight when it has a run, or when it is over without one."""
+    said = ""
+    for _ in follow.itinerary(api, flight["itinerary"], screen.say):
+        flight = api.get(f"/flights/{flight['id']}")
+        if flight["runs"] or flight["state"] not in NOT_STARTED:
+            break
+        if (why := words.why(flight, screen.when)) != said:
+            screen.say(f"it has not started: {why}")
+            said = why
+    return flight

@@ -34,8 +34,10 @@ STYLES: Final = {
     "suspect": "bold yellow",
     **dict.fromkeys(("failed", "dead", "refused", "stalled", "timed_out", "no_output", "interrupted", "halted"), "red"),
 }
-"""Colour of a state or an outcome, in any column."""
+"""Colour of a state or an outcome."""
 
+STATE_COLUMNS: Final = frozenset({"STATE", "HELD"})
+"""The columns that have colours: an agent may be called `failed`, and a reason may be one word."""
 
 WORDS_WIDTH: Final = 20
 """Least width of a column of words, characters; below it a terminal is too narrow for anything."""
@@ -54,6 +56,11 @@ def say(text: str) -> None:
     """Words for a person, on standard error."""
     with suppress(OSError):  # a closed standard error must not cost anybody the data
         print(safe.block(text), file=sys.stderr, flush=True)
+
+
+def say_error(error: TowerError) -> None:
+    """What went wrong and what to do about it, on standard error."""
+    say(f"tower: {error.sentence}" + (f"\n  {error.hint}" if error.hint else ""))
 
 
 def _give_up() -> None:
@@ -118,10 +125,14 @@ def brief(iso: str | None) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows under headings. On a pipe: tab-separated, without the headings."""
+    """Rows under headings, or the word "nothing". On a pipe: tab-separated, without the headings."""
+    rows = list(rows)
     if not on_terminal():
         for row in rows:
             out("\t".join(safe.line(cell) for cell in row))
+        return
+    if not rows:
+        out("nothing")
         return
     from rich import box
     from rich.console import Console
@@ -134,7 +145,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     # The last one is for words, and takes the room that is left.
     grid.add_column(columns[-1], overflow="fold", min_width=WORDS_WIDTH)
     for row in rows:
-        grid.add_row(*(Text(safe.line(cell), style=STYLES.get(cell, "")) for cell in row))
+        styles = (
+            STYLES.get(cell, "") if column in STATE_COLUMNS else "" for column, cell in zip(columns, row, strict=True)
+        )
+        grid.add_row(*(Text(safe.line(cell), style=style) for cell, style in zip(row, styles, strict=True)))
     with _writing():
         Console(highlight=False).print(grid)
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 from tower.cli import exits, words
 from tower.core import ids
 
-FOR_A_PERSON: Final = frozenset({"environment", "approval", "recovery", "agent", "over-budget", "unconfirmed", "fuel"})
+FOR_A_PERSON: Final = frozenset(
+    {"environment", "approval", "recovery", "agent", "over-budget", "unconfirmed", "fuel", "ground-stop"}
+)
 """Reasons of a hold that end by a person's hand alone; the others end with time."""
 
 _RECOVERABLE: Final = frozenset({"recovery", "unconfirmed"})
@@ -21,7 +23,7 @@ _RECOVERABLE: Final = frozenset({"recovery", "unconfirmed"})
 _ENDED_BADLY: Final = {
     "cancelled": "it was cancelled",
     "halted": "a ground stop (the kill switch) ended it",
-    "interrupted": "it was interrupted, and its recovery is used up or not allowed",
+    "interrupted": "it was interrupted",
     "stalled": "it stalled: somebody it waits for can no longer send",
 }
 
@@ -43,7 +45,7 @@ def verdict(story: Story) -> Verdict | None:
     if state == "finished":
         return _finished(story)
     if state in _ENDED_BADLY:
-        return Verdict(code=exits.FAILED, sentence=_ENDED_BADLY[state], advice=f"see `tower show {story['id']}`")
+        return _ended_badly(story)
     if state in ("held", "waiting"):
         for flight in story["flights"]:
             if flight["state"] == "held" and flight["held_reason"] in FOR_A_PERSON:
@@ -51,15 +53,37 @@ def verdict(story: Story) -> Verdict | None:
     return None
 
 
+def _ended_badly(story: Story) -> Verdict:
+    """Told by the first flight that came to this end and says why: its reason tells what can still be done."""
+    state = story["state"]
+    told = next((it for it in story["flights"] if it["state"] in (state, "dead") and it["reason"]), None)
+    sentence = _ENDED_BADLY[state] if told is None else _ended(told, told["reason"])
+    return Verdict(code=exits.FAILED, sentence=sentence, advice=f"see `tower show {story['id']}`")
+
+
+def _ended(flight: dict[str, Any], why: str, more: str = "") -> str:
+    how = flight["outcome"] or flight["state"]
+    return f"flight {ids.short(flight['id'])} to {flight['to']} ended as {how}{more}" + (f": {why}" if why else "")
+
+
 def _held(story: Story, flight: dict[str, Any]) -> Verdict:
     reason = flight.get("waits_for") or flight["reason"] or flight["held_reason"]
-    runs = [run["id"] for run in story["runs"] if flight["id"] in run["flights"]]
-    again = f"`tower recover {runs[-1]}` starts it again, " if runs and flight["held_reason"] in _RECOVERABLE else ""
     return Verdict(
         code=exits.NOT_WELL,
         sentence=f"flight {ids.short(flight['id'])} to {flight['to']} waits for a person: {reason}",
-        advice=f"{again}`tower cancel {story['id']}` ends it",
+        advice=_advice(story, flight, reason),
     )
+
+
+def _advice(story: Story, flight: dict[str, Any], reason: str) -> str:
+    """What to do, unless the reason says it: a command that is named twice, with two ids, helps nobody."""
+    if "`tower cancel" in reason:
+        return ""
+    end = f"`tower cancel {flight['id']}` ends it"
+    runs = [run["id"] for run in story["runs"] if flight["id"] in run["flights"]]
+    if runs and flight["held_reason"] in _RECOVERABLE and "`tower recover" not in reason:
+        return f"`tower recover {runs[-1]}` starts it again, {end}"
+    return end
 
 
 def _finished(story: Story) -> Verdict:
@@ -67,14 +91,9 @@ def _finished(story: Story) -> Verdict:
     if not bad:
         return Verdict(code=exits.DONE, sentence=_sum(story))
     first = bad[0]
-    how = first["outcome"] or first["state"]
-    why = first["reason"] or _run_reason(story, first["id"])
     more = f" (and {words.count(len(bad) - 1, 'other')})" if len(bad) > 1 else ""
-    return Verdict(
-        code=exits.FAILED,
-        sentence=f"flight {ids.short(first['id'])} to {first['to']} ended as {how}{more}" + (f": {why}" if why else ""),
-        advice=f"see `tower show {story['id']}`",
-    )
+    sentence = _ended(first, first["reason"] or _run_reason(story, first["id"]), more)
+    return Verdict(code=exits.FAILED, sentence=sentence, advice=f"see `tower show {story['id']}`")
 
 
 def _landed_well(flight: dict[str, Any]) -> bool:
@@ -100,7 +119,8 @@ def progress(story: Story, now: datetime) -> str:
         if run["state"] != "ended"
     ]
     waiting = [flight for flight in story["flights"] if flight["state"] in ("queued", "held", "parked")]
-    for (receiver, reason), number in Counter((f["to"], f.get("waits_for") or f["reason"]) for f in waiting).items():
+    reasons = Counter((flight["to"], words.why(flight, lambda at: words.brief(at, now))) for flight in waiting)
+    for (receiver, reason), number in reasons.items():
         times = f"{number} x " if number > 1 else ""
         parts.append(f"{times}{receiver} waits" + (f" for {reason}" if reason else ""))
     if any(run["state"] == "ended" for run in story["runs"]):  # before that nobody can know

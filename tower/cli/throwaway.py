@@ -12,14 +12,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import tower
-from tower.cli import scaffold
+from tower.cli import exits, scaffold
 from tower.client.api import Api
 from tower.client.wire import SUN_PATH_BYTES
 from tower.core.errors import TowerError, UnreachableError
+from tower.system import prctl
 
 SOCKET: Final = ".layover/tower.sock"
 START_SECONDS: Final = 20.0
@@ -45,8 +47,6 @@ def folder(*, keep: bool, values: dict[str, str]) -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix="tower-demo-", dir=_base())).resolve()
     try:
         written = values | {
-            "WRITER": scaffold.toml_text(place / "writer.sh"),
-            "REVIEWER": scaffold.toml_text(place / "reviewer.sh"),
             "IMPORT_PATH": shlex.quote(IMPORT_PATH),
             "PYTHON": shlex.quote(sys.executable),
         }
@@ -85,6 +85,8 @@ def served(place: Path) -> Iterator[Api]:
             stderr=log,
             # Ctrl-C is for the demonstration, which then ends its tower in order.
             start_new_session=True,
+            # Killed, it can end nothing any more; its tower then ends by itself.
+            preexec_fn=partial(_end_with, os.getpid()),  # noqa: PLW1509 - there is one thread
         )
     try:
         api = Api(str(place / SOCKET), {}, str(place))
@@ -92,6 +94,13 @@ def served(place: Path) -> Iterator[Api]:
         yield api
     finally:
         _end(process)
+
+
+def _end_with(demonstration: int) -> None:
+    """Called in the process that becomes the tower."""
+    prctl.end_with_parent(signal.SIGTERM)
+    if os.getppid() != demonstration:
+        os._exit(exits.INTERRUPTED)
 
 
 def _wait_until_it_answers(api: Api, process: subprocess.Popen[bytes], place: Path) -> None:

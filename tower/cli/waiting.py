@@ -11,10 +11,12 @@ from tower.client.api import Api
 from tower.core.errors import NotFoundError
 
 
-def until_over(api: Api, itinerary: str) -> tuple[story.Verdict, story.Story]:
+def until_over(
+    api: Api, itinerary: str, *, quiet: bool = False, ends_with_us: bool = False
+) -> tuple[story.Verdict, story.Story]:
     """Watch until nothing more can be waited for. Each change is a line on standard error, if that is a terminal.
 
-    Whoever gives up watching (Ctrl-C) is told that the work goes on.
+    Whoever gives up watching (Ctrl-C) is told that the work goes on, unless it `ends_with_us`. `quiet`: no progress.
     """
     stories = follow.itinerary(api, itinerary, screen.say)
     shown = ""
@@ -25,11 +27,12 @@ def until_over(api: Api, itinerary: str) -> tuple[story.Verdict, story.Story]:
                 return verdict, seen
             line = story.progress(seen, datetime.now().astimezone())
             # A hold is worth a line in a log file as well: it may last.
-            if line != shown and (sys.stderr.isatty() or seen["state"] == "held"):
+            if not quiet and line != shown and (sys.stderr.isatty() or seen["state"] == "held"):
                 screen.say(line)
             shown = line
     except KeyboardInterrupt:
-        screen.say(f"\nit goes on without you: `tower wait {itinerary}` or `tower cancel {itinerary}`")
+        if not ends_with_us:
+            screen.say(f"\nit goes on without you: `tower wait {itinerary}` or `tower cancel {itinerary}`")
         raise
 
 

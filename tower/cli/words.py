@@ -74,6 +74,14 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TiB"
 
 
+def why(flight: dict[str, Any], shown: Callable[[str | None], str]) -> str:
+    """What a flight waits for or how it came to its state, with the time of the next try where there is one."""
+    reason = str(flight.get("waits_for") or flight["reason"] or "")
+    if flight["state"] != "held" or not flight["release_at"]:
+        return reason
+    return f"{reason}; next try {shown(flight['release_at'])}".removeprefix("; ")
+
+
 def count(number: int, noun: str) -> str:
     """`1 run`, `2 runs`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 CONFIG_NAME: Final = "layover.toml"
 STATE_NAME: Final = ".layover"
 SOCKET_NAME: Final = "tower.sock"
+POINTER_NAME: Final = "socket.path"
 SYSTEM_SOCKET: Final = "/run/tower/tower.sock"
 
 MAX_CONFIG_BYTES: Final = 4 << 20
@@ -67,19 +68,30 @@ def nearest_config(environ: Mapping[str, str], folder: str | None) -> str | None
 def _configured(environ: Mapping[str, str], folder: str | None) -> Iterator[Place]:
     config = nearest_config(environ, folder)
     if config is None:
+        yield from _left_behind(folder)
         return
     home = os.path.dirname(config)
     layover = _layover_table(config)
     if socket := environ.get("TOWER_LAYOVER__SOCKET") or layover.get("socket"):
         yield Place(path=_absolute(str(socket), home), origin=f"`socket` of {config}", config=config)
     state = state_dir(config, environ, layover)
-    pointer = f"{state}/socket.path"
+    pointer = f"{state}/{POINTER_NAME}"
     if written := _first_line(pointer):
         yield Place(path=written, origin=pointer, config=config)
         return
     # Inside the unit (`ExecReload=tower reload`) systemd names the folder that the daemon was given.
     runtime = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     yield Place(path=f"{runtime or state}/{SOCKET_NAME}", origin=f"the state folder of {config}", config=config)
+
+
+def _left_behind(folder: str | None) -> Iterator[Place]:
+    """What a tower that runs wrote down in the nearest state folder: its configuration file may be moved meanwhile."""
+    while folder is not None:
+        pointer = f"{folder.rstrip('/')}/{STATE_NAME}/{POINTER_NAME}"
+        if written := _first_line(pointer):
+            yield Place(path=written, origin=pointer)
+            return
+        folder = os.path.dirname(folder) if folder != "/" else None
 
 
 def state_dir(config: str, environ: Mapping[str, str], layover: Mapping[str, Any] | None = None) -> str:

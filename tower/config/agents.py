@@ -18,7 +18,7 @@ from tower.config.runners import Runners, check_placeholders
 from tower.config.schema import AgentTable
 from tower.config.tables import Checked, Tables
 from tower.config.texts import Fault, Library, Text, include_directives, names_file, persona_text, role_text
-from tower.core.factory import Access, Agent, RecoveryPolicy, Settings
+from tower.core.factory import Access, Agent, RecoveryPolicy, Runner, Settings
 
 _INCLUDE = "@include is not available yet"
 _INCLUDE_HINT = "write the text itself here"
@@ -57,6 +57,7 @@ class AgentReader:
         check_placeholders(checked.value.args, ("agents", name, "args"), self.findings)
         self._check_variables(name, inherited)
         self._check_resident(name, checked, runner)
+        self._check_limits(name, inherited)
         if runner is None or instructions is None:
             return None
         values = {**inherited.values, "runner": runner, "persona": persona, "role": role}
@@ -94,6 +95,7 @@ class AgentReader:
                 f" is for runner {given.runner}",
                 f'write model in [agents.{name}] ("" says that this is meant), or move it out of [defaults]',
             )
+        self._check_budget(name, inherited, runner)
         if runner.kind == "command":
             self._check_model(name, inherited, (*runner.command, *runner.args, *inherited.values["args"]))
         return runner.name
@@ -106,6 +108,27 @@ class AgentReader:
                     self._written(name, key, inherited),
                     f"runner {inherited.values['runner']} has no place for it",
                     f"write {{{key}}} into its command; the program finds it in LAYOVER_{key.upper()} all the same",
+                )
+
+    def _check_budget(self, name: str, inherited: Inherited, runner: Runner) -> None:
+        budget = inherited.values["context_budget"]
+        if budget is not None and budget < runner.estimate_base:
+            self.findings.warning(
+                ("agents", name, "context_budget"),
+                f"holds every flight: even an empty one is taken for {runner.estimate_base:g} tokens",
+                "raise it, or lower base in the runner's estimate",
+            )
+
+    def _check_limits(self, name: str, inherited: Inherited) -> None:
+        """Warn of a limit that another one always comes before."""
+        timeout = inherited.values["timeout_sec"]
+        for key in ("stall_sec", "first_output_sec"):
+            limit = inherited.values[key]
+            if limit is not None and limit > timeout:
+                self.findings.warning(
+                    self._written(name, key, inherited),
+                    f"never ends a run of {name}, whose timeout_sec is {timeout:g}",
+                    "write less than timeout_sec",
                 )
 
     def _instructions(self, name: str, checked: Checked[AgentTable]) -> str | None:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from tower.config.overrides import LayoverTable
 from tower.core.factory import Agent, Factory, Route, Runner, Settings
 
-RESTART: Final = ("state_dir", "socket", "socket_group")
-"""Keys of `[layover]` that take effect at a start alone: the lock and the socket are taken once."""
+RESTART: Final = ("state_dir", "socket", "socket_group", "snapshots_dir")
+"""Keys of `[layover]` that take effect at a start alone: lock, socket and the runs' places are taken once."""
 
 _UNSHOWN: Final = frozenset({"origins", "instructions_sha256", "name"})
 _TEXTS: Final = frozenset({"instructions", "persona", "role", "purpose", "env"})
@@ -52,6 +52,7 @@ def _as_written(settings: Settings) -> dict[str, Any]:
         **keys,
         "layover: max_log_mb": settings.max_log_bytes >> 20,
         "layover: min_free_mb": settings.min_free_bytes >> 20,
+        "layover: notify": settings.notify,
         "defaults: max_concurrent_runs": settings.max_concurrent_runs,
         "defaults: max_hops": settings.max_hops,
         "defaults: max_runs": settings.max_runs,

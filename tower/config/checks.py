@@ -5,6 +5,8 @@ What one agent says is looked at in `agents` and `places`.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Mapping
 
 from tower.config.known import nearest
@@ -37,6 +39,19 @@ def _known(names: Iterable[str], path: KeyPath, tables: Tables, findings: Findin
             nearest(name, tables.agent_names, "write the name of an [agents.NAME]"),
         )
     return known
+
+
+def check_git(tables: Tables, environ: Mapping[str, str], findings: Findings) -> None:
+    """Refuse a read-only agent, whose snapshots git takes, where the tower would find no git."""
+    if shutil.which("git", path=environ.get("PATH", os.defpath)):
+        return
+    for name, agent in tables.agents.items():
+        if agent.value.access == "read-only":
+            findings.error(
+                ("agents", name, "access"),
+                "read-only needs git for its snapshots, and there is none on the PATH",
+                "install git, or put its folder on the PATH that the tower is started with",
+            )
 
 
 def check_ways_in(tables: Tables, findings: Findings) -> None:

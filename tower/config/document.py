@@ -9,7 +9,7 @@ import re
 import tomllib
 from typing import Any, Final
 
-from tower.config.positions import MAX_DEPTH, Place
+from tower.config.positions import MAX_DEPTH, Place, Positions
 from tower.config.problems import Findings
 
 _WHERE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -17,12 +17,14 @@ _HINTS: Final = (
     ("Invalid value", 'put text in quotes: key = "text"'),
     ("Expected '='", "write key = value; a table is [name]"),
     ("Expected newline", "begin each key on a line of its own, and put text in quotes"),
-    ("Illegal character", "close the quotes, or write the text between triple quotes"),
+    ("Illegal character", "write it as an escape such as \\u0007, or remove it"),
     ("Unescaped '\\'", "double the backslash, or use single quotes"),
     ("Cannot", "the name is in use already; remove one of the two"),
-    ("Unclosed", "close the bracket"),
+    ("Unclosed", "close the bracket, and look at the quotes before this place"),
     ("Expected ']'", "close the bracket"),
 )
+_UNCLOSED: Final = (r"Illegal character '\n'", "Unterminated string", "Expected \"'")
+"""How the parser's words for a text without an end begin."""
 _OTHERWISE: Final = "check the quotes and brackets here and before"
 
 
@@ -48,14 +50,39 @@ def _syntax(text: str, message: str, findings: Findings) -> None:
         _add(findings, None, f"is not TOML: {message}", _OTHERWISE)
         return
     what = message[: where.start()]
+    place = (int(where[1]), int(where[2])) if where[1] else _end(text)
     repeat = findings.positions.repeat
-    if repeat and what.startswith(("Cannot", "Duplicate")):
+    # What the scanner saw behind the place where the parser stopped is another mistake, or none.
+    if repeat and repeat[0] <= place and what.startswith(("Cannot", "Duplicate")):
         second, first = repeat
         _add(findings, second, "is not TOML: the name is set twice", f"line {first[0]} sets it first; remove one")
         return
-    place = (int(where[1]), int(where[2])) if where[1] else _end(text)
+    if opening := _left_open(findings.positions, what, place):
+        quotes = _quotes(text, opening)
+        _add(findings, opening, f"is not TOML: the text that opens here has no closing {quotes}", _close(quotes))
+        return
     hint = next((hint for beginning, hint in _HINTS if what.startswith(beginning)), _OTHERWISE)
     _add(findings, place, f"is not TOML: {what[:1].lower()}{what[1:]}", hint)
+
+
+def _left_open(positions: Positions, what: str, place: Place) -> Place | None:
+    """Where a text opens that has no end before `place`, or whose end was meant to open another one."""
+    if positions.swallowing and positions.swallowing <= place:
+        return positions.swallowing
+    is_cause = positions.unclosed and positions.unclosed <= place and what.startswith(_UNCLOSED)
+    return positions.unclosed if is_cause else None
+
+
+def _quotes(text: str, place: Place) -> str:
+    """The quotes that stand there."""
+    line = text.split("\n")[place[0] - 1][place[1] - 1 :]
+    return line[:3] if line[:3] in ('"""', "'''") else line[0]
+
+
+def _close(quotes: str) -> str:
+    if len(quotes) == 3:
+        return f"write {quotes} where the text ends"
+    return f"write {quotes} where the text ends, or three of them at both ends of a text of several lines"
 
 
 def _end(text: str) -> Place:

@@ -1,4 +1,4 @@
-"""Keys of the format that this build refuses, and the nearest known name for a key that is none.
+"""Keys of the format that this build refuses, and where a key that a table does not know belongs.
 
 A key without an effect is never accepted in silence: what stands here is refused as "not available yet", with what
 holds in the meantime. A key leaves this table when its effect lands; the keys with an effect are those of `schema`.
@@ -7,7 +7,7 @@ holds in the meantime. A key leaves this table when its effect lands; the keys w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 _SHARED: Final = {
@@ -44,7 +44,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "keep_worktrees_hours": "no worktrees are made",
         "snapshots_max": "a snapshot is removed when its run has ended",
         "retention_days": "nothing is removed by age",
-        "notify": "follow the events or the log",
         "include": "keep everything in one file",
     },
     "defaults": {
@@ -84,18 +83,36 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
 """Table -> key -> what holds until the key is available; `*` stands for a name or an index."""
 
 
-def refuse_key(section: str, key: str, accepted: Iterable[str]) -> tuple[str, str]:
-    """Sentence and hint for a key that the table `section` does not accept."""
+HEADINGS: Final[Mapping[str, str]] = {
+    "layover": "[layover]",
+    "defaults": "[defaults]",
+    "runners.*": "[runners.NAME]",
+    "runners.*.estimate": "estimate of [runners.NAME]",
+    "agents.*": "[agents.NAME]",
+    "routes.*": "[[routes]]",
+}
+"""Tables as a person writes them."""
+
+
+def refuse_key(section: str, key: str, accepted: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Sentence and hint for a key that the table `section` does not accept; `accepted` has the keys of every table.
+
+    What is not available yet is never suggested.
+    """
     later = NOT_YET[section]
     if key in later:
         return "is not available yet", f"remove it; for now: {later[key]}"
-    near = difflib.get_close_matches(key, [*accepted, *later], n=1)
-    if near:
-        return "is not a known key", f"did you mean {near[0]}?"
-    return "is not a known key", f"{section.replace('.*', '') or 'the file'} knows {', '.join(sorted(accepted))}"
+    if elsewhere := [HEADINGS[table] for table, keys in accepted.items() if table and key in keys]:
+        return "is not a known key here", f"it belongs into {' or '.join(elsewhere)}"
+    if key in accepted[""]:
+        return "is not a known key here", f"{key} stands at the top of the file, in no other table"
+    known = accepted[section]
+    return "is not a known key", nearest(
+        key, known, f"{section.replace('.*', '') or 'the file'} knows {', '.join(sorted(known))}"
+    )
 
 
 def nearest(name: str, names: Iterable[str], otherwise: str) -> str:
     """A hint for a name that is none of `names`: the nearest one, or `otherwise`."""
-    near = difflib.get_close_matches(name, list(names), n=1)
+    near = difflib.get_close_matches(name, [it for it in names if it != name], n=1)
     return f"did you mean {near[0]}?" if near else otherwise

@@ -5,12 +5,13 @@ The tower's environment is asked here for systemd's folders (`STATE_DIRECTORY` a
 
 from __future__ import annotations
 
+import grp
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tower.config.files import real
+from tower.config.files import is_folder, real
 from tower.config.overrides import LayoverTable, overridden
 from tower.config.problems import Findings
 from tower.config.schema import DefaultsTable
@@ -39,6 +40,7 @@ def resolve_settings(
         "snapshots_dir", table.snapshots_dir, "CACHE_DIRECTORY", "snapshots", Path(state_dir) / "snapshots"
     )
     _check_socket(socket, table, places, findings)
+    _check_group(table.socket_group, findings)
     return Settings(
         state_dir=state_dir,
         work_dir=str(real(folder / table.work_dir)),
@@ -52,6 +54,7 @@ def resolve_settings(
         max_log_bytes=table.max_log_mb * _MIB,
         min_free_bytes=table.min_free_mb * _MIB,
         snapshots_dir=snapshots,
+        notify=table.notify,
         max_concurrent_runs=rails.max_concurrent_runs,
         max_hops=rails.max_hops,
         max_runs=rails.max_runs,
@@ -66,7 +69,8 @@ def _check_socket(socket: str, table: LayoverTable, places: _Places, findings: F
     if length <= MAX_SOCKET_PATH:
         return
     sentence = f"makes a socket path of {length} bytes, and the system takes at most {MAX_SOCKET_PATH}"
-    hint = "set [layover] socket to a shorter path, such as one below /run"
+    own = f"/run/user/{os.geteuid()}"
+    hint = f"set [layover] socket to a shorter path, such as one below {own if is_folder(Path(own)) else '/run'}"
     variable = places.variables.get("socket")
     if table.socket is None and variable is None and table.state_dir is None:
         variable = places.variables.get("state_dir")
@@ -75,6 +79,19 @@ def _check_socket(socket: str, table: LayoverTable, places: _Places, findings: F
     else:
         is_named = table.socket is not None or table.state_dir is None
         findings.error(("layover", "socket" if is_named else "state_dir"), sentence, hint)
+
+
+def _check_group(group: str | None, findings: Findings) -> None:
+    if group is None:
+        return
+    try:
+        grp.getgrnam(group)
+    except KeyError:
+        findings.error(
+            ("layover", "socket_group"),
+            f"there is no group {group!r} on this machine",
+            "make it (`groupadd`), or name one that `getent group` lists",
+        )
 
 
 class _Places:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tower.config.agents import AgentReader
-from tower.config.checks import check_reach, check_slots, check_ways_in, read_routes
+from tower.config.checks import check_git, check_reach, check_slots, check_ways_in, read_routes
 from tower.config.document import parse
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.layout import resolve_settings
@@ -85,6 +85,7 @@ def _read(
         tables=tables, settings=settings, runners=runners, library=library, folder=folder, findings=findings
     ).read()
     check_variables(tables, environ, findings)
+    check_git(tables, environ, findings)
     routes = read_routes(tables, findings)
     check_ways_in(tables, findings)
     if not findings.has_errors:

@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from tower.config.schema import Paths, PathText, Words, between, seconds
+from tower.config.schema import Names, Paths, PathText, Words, between, seconds
 
 PREFIX: Final = "TOWER_LAYOVER__"
 
@@ -41,6 +41,7 @@ class LayoverTable(BaseSettings):
     max_log_mb: Annotated[int, between(1, 1 << 20)] = 256
     min_free_mb: Annotated[int, between(0, 1 << 30)] = 512
     snapshots_dir: PathText | None = None
+    notify: Names = ()
 
     @classmethod
     def settings_customise_sources(

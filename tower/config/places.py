@@ -5,6 +5,7 @@ Making a snapshot, and taking the writer's seat of a tree, are left to `system` 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tower.config.files import exists, is_folder, is_inside, real
@@ -28,7 +29,7 @@ def resolve_work_dir(name: str, tables: Tables, settings: Settings, folder: Path
             _check_allowed(place, settings, path, findings)
     _check_use(place, path, settings, findings)
     if agent.value.access == "read-only":
-        _check_snapshots(place, ("agents", name, "access"), findings)
+        _check_snapshots(place, ("agents", name, "access"), folder, findings)
     return str(place)
 
 
@@ -54,10 +55,18 @@ def _check_use(place: Path, path: KeyPath, settings: Settings, findings: Finding
         findings.warning(path, f"{place} is the source of the tower that runs here", "work on another checkout")
 
 
-def _check_snapshots(place: Path, path: KeyPath, findings: Findings) -> None:
-    if is_folder(place) and not any(exists(folder / ".git") for folder in (place, *place.parents)):
+def _check_snapshots(place: Path, path: KeyPath, folder: Path, findings: Findings) -> None:
+    if is_folder(place) and not any(exists(above / ".git") for above in (place, *place.parents)):
+        way = "run `git init` there" if _may_become_a_repository(place, folder) else "name a repository in work_dir"
         findings.error(
             path,
             f"read-only needs a git work tree to take snapshots of, and {place} is none",
-            'run `git init` there, or write access = "read-write"',
+            f'{way}, or write access = "read-write"',
         )
+
+
+def _may_become_a_repository(place: Path, folder: Path) -> bool:
+    """Whether to advise `git init`: for a folder that belongs to the factory or to a person, not to the system."""
+    around = (real(folder), real(Path(os.path.expanduser("~"))))  # noqa: PTH111 - Path's raises without a home
+    below = any(above in place.parents for above in around if above != Path("/"))
+    return below or (place == around[0] and len(place.parts) > 2)

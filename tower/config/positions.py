@@ -24,15 +24,18 @@ MAX_DEPTH: Final = 16
 fails on deep values, so whoever parses a document should look at `Positions.too_deep` first."""
 
 _BLANK: Final = re.compile(r"[ \t]*")
-_GAP: Final = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_KEY: Final = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+'""")
+# Each loop is unrolled (`x*(?:yx*)*`), so that a text without an end fails in linear time. Possessive quantifiers would
+# say the same, but Python before 3.11.5 matches them wrongly.
+_GAP: Final = re.compile(r"[ \t\r\n]*(?:#[^\n]*[ \t\r\n]*)*")
+_KEY: Final = re.compile(r"""[A-Za-z0-9_-]+|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*'""")
 _STRING: Final = re.compile(
-    r'"""(?:[^"\\]++|\\.|"{1,2}+(?!"))*+"{3,5}'
-    r"|'''(?:[^']++|'{1,2}+(?!'))*+'{3,5}"
-    r'|"(?:[^"\\\n]++|\\[^\n])*+"'
-    r"|'[^'\n]*+'",
+    r'"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*"{3,5}'
+    r"|'''[^']*(?:'{1,2}(?!')[^']*)*'{3,5}"
+    r'|"(?!"")[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
+    r"|'(?!'')[^'\n]*'",
     re.DOTALL,
 )
+_OPENS_ANOTHER: Final = re.compile(r"""\n[ \t]*[A-Za-z0-9_-]+[ \t]*=[ \t]*(?:\"{3}|'{3})\Z""")
 _SCALAR: Final = re.compile(r"""[^\s,=\[\]{}#"'][^,\[\]{}#"'\n]*""")
 
 
@@ -45,12 +48,18 @@ class Positions:
         offsets: Mapping[KeyPath, int],
         *,
         repeat: tuple[int, int] | None = None,
+        unclosed: int | None = None,
+        swallowing: int | None = None,
         too_deep: int | None = None,
     ) -> None:
         self._newlines = [found.start() for found in re.finditer("\n", text)]
         self._offsets = offsets
         self.repeat = None if repeat is None else (self._place(repeat[0]), self._place(repeat[1]))
         """Where the first key that is set twice stands for the second time, and for the first."""
+        self.unclosed = None if unclosed is None else self._place(unclosed)
+        """Where the first text opens that has no closing quotes."""
+        self.swallowing = None if swallowing is None else self._place(swallowing)
+        """Where the first text opens whose end looks like the opening of another."""
         self.too_deep = None if too_deep is None else self._place(too_deep)
         """Where a key path passes `MAX_DEPTH`; nothing after that place is known."""
 
@@ -72,11 +81,19 @@ class Positions:
 def scan(text: str) -> Positions:
     """Find every key of a document. Raises nothing, whatever the text is; takes time linear in its length."""
     scanner = _Scanner(text)
+    too_deep = None
     try:
         scanner.document()
     except _TooDeepError:
-        return Positions(text, scanner.offsets, repeat=scanner.repeat, too_deep=scanner.at)
-    return Positions(text, scanner.offsets, repeat=scanner.repeat)
+        too_deep = scanner.at
+    return Positions(
+        text,
+        scanner.offsets,
+        repeat=scanner.repeat,
+        unclosed=scanner.unclosed,
+        swallowing=scanner.swallowing,
+        too_deep=too_deep,
+    )
 
 
 class _MalformedError(Exception):
@@ -94,6 +111,8 @@ class _Scanner:
         self.table: KeyPath = ()
         self.offsets: dict[KeyPath, int] = {}
         self.repeat: tuple[int, int] | None = None
+        self.unclosed: int | None = None
+        self.swallowing: int | None = None
         self._implied: set[KeyPath] = set()
         """Tables known only because a longer header or dotted key went through them."""
         self._last: dict[KeyPath, int] = {}
@@ -166,9 +185,19 @@ class _Scanner:
         elif first == "{":
             self._inline_table(path)
         elif first in ('"', "'"):
-            self._take(_STRING)
+            self._string()
         else:
             self._take(_SCALAR)
+
+    def _string(self) -> None:
+        start = self.at
+        try:
+            text = self._take(_STRING)
+        except _MalformedError:
+            self.unclosed = start if self.unclosed is None else self.unclosed
+            raise
+        if self.swallowing is None and _OPENS_ANOTHER.search(text):
+            self.swallowing = start
 
     def _array(self, path: KeyPath) -> None:
         self.at += 1

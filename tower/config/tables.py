@@ -69,10 +69,15 @@ def accepted_keys(section: str) -> tuple[str, ...]:
     return tuple(info.alias or name for name, info in SECTIONS[section].model_fields.items())
 
 
+def _accepted() -> dict[str, tuple[str, ...]]:
+    """Keys by table; the file itself is the table ""."""
+    return {"": TOP, **{section: accepted_keys(section) for section in SECTIONS}}
+
+
 def read_tables(document: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Tables:
     """Validate every table. Problems go to `findings`; nothing is raised."""
     for key in document.keys() - set(TOP):
-        findings.error((key,), *refuse_key("", key, TOP))
+        findings.error((key,), *refuse_key("", key, _accepted()))
     runners = _named(document, "runners", findings)
     agents = _named(document, "agents", findings)
     tables = Tables(
@@ -169,7 +174,7 @@ def _words(path: KeyPath, error: Mapping[str, Any]) -> tuple[str, str]:
         return describe(error)
     *around, key = error["loc"]
     section = ".".join([str(path[0]), *(["*"] if len(path) > 1 else []), *map(str, around)])
-    return refuse_key(section, str(key), accepted_keys(section))
+    return refuse_key(section, str(key), _accepted())
 
 
 def _without(table: dict[str, Any], keys: set[str]) -> dict[str, Any]:

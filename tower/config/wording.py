@@ -15,11 +15,11 @@ from tower.config.schema import DURATION_HINT, RefusedValueError
 
 _TYPES: Final = {
     "string_type": ("must be text", 'write it in quotes: "..."'),
-    "bool_type": ("must be true or false", "write true or false, without quotes"),
-    "int_type": ("must be a whole number", "write a whole number, without quotes"),
-    "float_type": ("must be a number", "write a number, without quotes"),
+    "bool_type": ("must be true or false", "such as true, without quotes"),
+    "int_type": ("must be a whole number", "such as 3, without quotes"),
+    "float_type": ("must be a number", "such as 0.5, without quotes"),
     "finite_number": ("must be a finite number", "write an ordinary number"),
-    "tuple_type": ("must be a list", 'write a list: ["..."]'),
+    "tuple_type": ("must be a list", 'put it into brackets: ["..."]'),
     "dict_type": ("must be a table", 'write a table: { NAME = "..." }'),
     "model_type": ("must be a table", "write a table: { key = value }"),
     "missing": ("is missing", "add it"),

@@ -16,6 +16,7 @@ from tower.core.callers import Caller
 from tower.core.errors import NotFoundError
 from tower.core.factory import Agent
 from tower.core.residence import ResidentState
+from tower.core.states import FlightState
 from tower.engine import ground_stop, standing
 from tower.engine.bus import ALL
 from tower.engine.compose import preview
@@ -23,6 +24,7 @@ from tower.engine.reload import Reloaded
 from tower.engine.tower import Tower
 from tower.store import events, flights, lookup, runs
 from tower.store.database import Connection
+from tower.system.descriptors import shortage
 
 EVENTS_AT_ONCE: Final = 500
 
@@ -48,14 +50,14 @@ class FactoryVerbs:
 
         counts, alive, held = await tower.store.read(read)
         stop = tower.ground_stop
+        halted = counts.get(FlightState.HALTED, 0)
         factory = tower.factory
-        full = tower.ballast.is_thrown_off
         return {
             "version": __version__,
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held or full or self._given_up()),
+            "well": not (tower.problems or stop or held or halted or tower.ballast.is_thrown_off or self._given_up()),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -64,12 +66,12 @@ class FactoryVerbs:
             },
             "ground_stop": {"since": views.moment(stop.since), "by": stop.by, "why": stop.why} if stop else None,
             "slots": {"used": tower.slots_used, "of": factory.settings.max_concurrent_runs},
-            "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked")},
+            "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked", "halted")},
             "runs": alive,
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": [*tower.warnings, *filter(None, [tower.watch_problem, FULL if full else None])],
+            "warnings": [*tower.warnings, *_troubles(tower, halted)],
             "agents": [views.agent(agent, tower.paused.get(agent.name)) for agent in factory.agents.values()],
             "residents": self._residents(),
         }
@@ -168,3 +170,17 @@ class FactoryVerbs:
                     after = event.seq
                 if not found:
                     await news.wait()
+
+
+def _troubles(tower: Tower, halted: int) -> list[str]:
+    """What a person should know that no run and no flight says, in words."""
+    troubles = [
+        tower.watch_problem,
+        FULL if tower.ballast.is_thrown_off else None,
+        shortage(),
+        f"{halted} of the flights that a ground stop ended wait for a person: `tower recover --all-halted` starts them"
+        " again, `tower cancel` ends one"
+        if halted
+        else None,
+    ]
+    return [trouble for trouble in troubles if trouble]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tower.control import sending, views
+from tower.control.cancelling import end_waiting
 from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError
 from tower.core.records import Flight
-from tower.core.states import WAITING, FlightState, Outcome
-from tower.engine import conduct
+from tower.core.states import FlightState
+from tower.engine import conduct, recover
 from tower.engine.dispatcher import explain_waiting
 from tower.engine.tower import Tower
-from tower.store import events, flights, itineraries, lookup, runs
+from tower.store import flights, itineraries, lookup, runs
 from tower.store.database import Connection
 
 
@@ -73,19 +74,7 @@ class FlightVerbs:
             _, identity = lookup.find(connection, text, kind="flight")
             found = flights.get(connection, identity)
             assert found is not None  # noqa: S101 (found in the same transaction)
-            if found.state in WAITING:
-                flights.move(
-                    connection,
-                    identity,
-                    FlightState.CANCELLED,
-                    outcome=Outcome.CANCELLED,
-                    reason=f"cancelled by {caller.name}",
-                    ended_at=tower.clock(),
-                )
-                event = tower.event(
-                    "flight.cancelled", flight=identity, itinerary=found.itinerary, agent=found.receiver, by=caller.name
-                )
-                events.append(connection, event)
+            end_waiting(tower, connection, found, person=caller.name)
             return flights.get(connection, identity) or found
 
         flight = await tower.store.write(cancel_waiting)
@@ -98,6 +87,12 @@ class FlightVerbs:
             for live in alive:
                 await conduct.stop(tower, live, "cancelled")
         return views.flight(flight)
+
+    async def retry(self, caller: Caller, text: str, *, note: str | None) -> views.View:
+        """Do a flight again that is over and did not succeed."""
+        require_person(caller, "retry a flight")
+        _, identity = await self.tower.store.read(lambda connection: lookup.find(connection, text, kind="flight"))
+        return views.flight(await recover.retry(self.tower, identity, person=caller.name, note=note))
 
     async def _waiting(self, limit: int) -> tuple[list[Flight], dict[str, str]]:
         def read(connection: Connection) -> tuple[list[Flight], dict[str, str]]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import anyio
 
 from tower.control import views
+from tower.control.cancelling import end_waiting
 from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.chain import state_of
 from tower.core.records import Itinerary
-from tower.core.states import WAITING, FlightState, Outcome
 from tower.engine import conduct
 from tower.engine.tower import Tower
 from tower.store import events, flights, itineraries, lookup, runs
@@ -58,24 +58,14 @@ class ItineraryVerbs:
 
         def cancel_waiting(connection: Connection) -> str:
             _, identity = lookup.find(connection, text, kind="itinerary")
-            now = tower.clock()
-            itineraries.cancel(connection, identity, now)
+            itineraries.cancel(connection, identity, tower.clock())
             for flight in flights.of_itinerary(connection, identity):
-                if flight.state in WAITING:
-                    flights.move(
-                        connection,
-                        flight.id,
-                        FlightState.CANCELLED,
-                        outcome=Outcome.CANCELLED,
-                        reason=f"its itinerary was cancelled by {caller.name}",
-                        ended_at=now,
-                    )
+                end_waiting(tower, connection, flight, person=caller.name)
             events.append(connection, tower.event("itinerary.cancelled", itinerary=identity, by=caller.name))
             return identity
 
         identity = await tower.store.write(cancel_waiting)
-        for live in [live for live in tower.live.values() if live.run.itinerary == identity]:
-            await conduct.stop(tower, live, "cancelled")
+        await conduct.stop_every(tower, "cancelled", itinerary=identity)
         return await tower.store.read(lambda connection: self._story(connection, identity))
 
     def _story(self, connection: Connection, identity: str) -> views.View:

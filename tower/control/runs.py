@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import anyio
 import anyio.to_thread
 
 from tower.control import views
+from tower.control.cancelling import end_waiting
 from tower.control.rights import require_person
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError, InvalidError, NotFoundError
 from tower.core.records import Process, Run
 from tower.engine import conduct, recover
 from tower.engine.tower import Tower
-from tower.store import lookup, runs
+from tower.store import flights, lookup, runs
 from tower.store.database import Connection
 from tower.system.files import read_regular
 from tower.system.runlog import log_size, read_log
@@ -64,13 +66,17 @@ class RunVerbs:
         return views.run(run, process, now=self.tower.clock())
 
     async def cancel(self, caller: Caller, text: str) -> views.View:
-        """Ask a run to end; answered at once, while it ends. Raises `ConflictError` when it is over."""
+        """Ask a run to end; answered at once, while it ends. Of one that is over, what waits to go on is cancelled.
+
+        Raises `ConflictError` when there is neither.
+        """
         require_person(caller, "cancel a run")
         run, process = await self._find(text)
         live = self.tower.live.get(run.id)
-        if live is None:
+        if live is not None:
+            await conduct.stop(self.tower, live, "cancelled")
+        elif not await self.tower.store.write(partial(self._cancel_what_follows, run, caller.name)):
             raise ConflictError("over", f"cannot cancel run {run.id}: it is over", "there is nothing to end")
-        await conduct.stop(self.tower, live, "cancelled")
         return views.run(run, process, now=self.tower.clock())
 
     async def recover(self, caller: Caller, text: str, *, note: str | None, force: bool) -> views.View:
@@ -113,6 +119,12 @@ class RunVerbs:
     async def answer(self, caller: Caller, text: str) -> str:
         """What the run answered."""
         return await self._text(caller, text, "answer.txt")
+
+    def _cancel_what_follows(self, run: Run, person: str, connection: Connection) -> bool:
+        """Cancel the flights of a run that is over and would get another one; returns whether there were any."""
+        told = [flight for flight in flights.of_run(connection, run.id) if flight.follows_run == run.id]
+        cancelled = [end_waiting(self.tower, connection, flight, person=person) for flight in told]
+        return any(cancelled)
 
     async def _page(self, run: Run, process: Process, stream: str, offset: int, limit: int, alive: bool) -> LogPage:
         """Offsets of a turn count from where its part of the process's output begins."""

@@ -49,7 +49,8 @@ async def send(tower: Tower, caller: Caller, request: Request) -> Sent:
     """Make a flight durable and return it; nothing has started yet.
 
     Raises `BusyError` (a full disk), `InvalidError` (body, key, name out of bounds), `NotFoundError` (no such agent),
-    `RefusedError` (no entry, no route, no hops left, too many waiting), `ConflictError` (a key used for another body).
+    `RefusedError` (no entry, no route, no hops left, a cancelled chain, too many waiting), `ConflictError` (a key used
+    for another body).
     """
     _check_room(tower)
     check(request, tower.factory.settings.max_body_bytes)
@@ -155,6 +156,13 @@ def _from_run(tower: Tower, run_id: str, agent: Agent, request: Request, connect
     run = runs.get(connection, run_id)
     if run is None or run.ended_at is not None:
         raise RefusedError("run-over", "cannot send: the run that asks is over", "only a live run may send")
+    itinerary = itineraries.get(connection, run.itinerary)
+    if itinerary is not None and itinerary.cancelled_at is not None:
+        raise RefusedError(
+            "chain-cancelled",
+            f"cannot send to {agent.name}: a person cancelled this chain",
+            "end here; nothing that is sent would start",
+        )
     if not tower.factory.may_send(run.agent, agent.name):
         peers = ", ".join(tower.factory.peers(run.agent)) or "nobody"
         raise RefusedError(

@@ -110,7 +110,8 @@ def run(record: Run, process: Process | None, *, now: float) -> View:
 
 
 def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | None, str | None]]) -> View:
-    """A chain with its budgets and its total."""
+    """A chain with what it may and did use. The cost is null while no run of it has ended."""
+    known = [cost for cost, _ in charged if cost is not None]
     return {
         "id": record.id,
         "name": record.name,
@@ -120,9 +121,8 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
         "max_hops": record.max_hops,
         "max_runs": record.max_runs,
         "runs_started": record.runs_started,
-        "fuel_limit_usd": dollars(record.fuel_limit),
-        "fuel_spent_usd": dollars(record.fuel_spent),
-        "cost": costs.text(sum(cost or 0 for cost, _ in charged), [source for _, source in charged]),
+        "cost": costs.text(sum(known), [source for _, source in charged]) if charged else None,
+        "cost_usd": dollars(sum(known)) if known else None,
     }
 
 

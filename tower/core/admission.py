@@ -158,6 +158,7 @@ def _decide_one(
         _factory_stands(rails)
         or _route_stands(flight, factory)
         or _agent_stands(flight, factory)
+        or _chain_stands(itinerary)
         or _within_run_cap(itinerary, started)
         or _due(flight, rails)
         or _is_let_work(factory.agents[flight.receiver], room, rails)
@@ -198,6 +199,12 @@ def _agent_stands(flight: Flight, factory: Factory) -> Decision | None:
         return Hold(
             HeldReason.AGENT, f"agent {agent.name} has the runner none; give agents.{agent.name}.runner another"
         )
+    return None
+
+
+def _chain_stands(itinerary: Itinerary) -> Decision | None:
+    if itinerary.cancelled_at is not None:
+        return Refuse("its itinerary was cancelled; send anew what is still wanted")
     return None
 
 

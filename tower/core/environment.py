@@ -94,11 +94,11 @@ def build(
     `own` is the tower's environment; `credentials` looks a name up where the service manager put secrets; `layover`
     holds the `LAYOVER_*` values. A literal in `env` beats a forwarded name, and both beat the common names.
     """
-    common = _common(own, home, tmpdir)
+    shared = common(own, home=home, tmpdir=tmpdir)
     declared = _forwarded_names(agent, runner)
     found = {name: own[name] if name in own else credentials(name) for name in declared if not _never(name)}
     forwarded = {name: value for name, value in found.items() if value is not None}
-    values = _exempt_loopback({**common, **forwarded, **agent.env}, own) | dict(layover)
+    values = _exempt_loopback({**shared, **forwarded, **agent.env}, own) | dict(layover)
 
     origin = dict.fromkeys(values, "the tower") | declared | dict.fromkeys(agent.env, f"agents.{agent.name}.env")
     absent = (Unfit(variable=name, key=declared[name], why=NOT_SET) for name in found if name not in values)
@@ -113,7 +113,8 @@ def build(
     return Environment(values=values, secrets=_secrets(forwarded, agent.env))
 
 
-def _common(own: Mapping[str, str], home: str, tmpdir: str) -> dict[str, str]:
+def common(own: Mapping[str, str], *, home: str, tmpdir: str) -> dict[str, str]:
+    """The few names that every program needs, from the tower's own environment; nothing secret is among them."""
     kept = {
         name: value
         for name, value in own.items()

@@ -138,6 +138,8 @@ class Settings:
     max_log_bytes: int = 256 << 20
     min_free_bytes: int = 512 << 20
     snapshots_dir: str = ""
+    notify: tuple[str, ...] = ()
+    """Command that is told of events that want a person; empty: none."""
     max_concurrent_runs: int = 4
     max_hops: int = 8
     max_runs: int = 64

@@ -58,6 +58,8 @@ class Tree:
     """Made since the earlier run began, one line each, newest first."""
     files: tuple[str, ...] = ()
     """Changed and not committed."""
+    more_files: int = 0
+    """Such files beyond those that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +89,11 @@ class RecoveryFacts:
 
 def recovery_note(facts: RecoveryFacts) -> str:
     """The text of the handover section, without its heading."""
-    known = (_sent(facts.sent), *_changes(facts.tree), _reason(facts.reason), _last_words(facts.last_words))
-    recorded = [part for part in known if part]
+    done, words = (_sent(facts.sent), *_changes(facts.tree)), _last_words(facts.last_words)
+    # How it ended is always known, and says nothing of what it did.
     closing = (
         "This is what was recorded, not necessarily all that was done."
-        if recorded
+        if any((*done, words))
         else "Nothing that it did was recorded: it may have done anything from nothing to almost everything."
     )
     paragraphs = [
@@ -100,7 +102,9 @@ def recovery_note(facts: RecoveryFacts) -> str:
         "(a message, a push, a publication, a payment), check whether it was already done: twice is worse than late.",
         _note(facts.note),
         _fresh_snapshot(facts.tree),
-        *recorded,
+        *done,
+        _reason(facts.reason),
+        words,
         closing,
     ]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
@@ -179,7 +183,7 @@ def _changes(tree: Tree | None) -> tuple[str, ...]:
     where = f" on branch {inline(tree.branch, LINE_CHARS)}" if tree.branch else ""
     return (
         _listed(f"Commits made since that run began{where}, by whomever:", tree.commits, len(tree.commits)),
-        _listed("Files changed and not committed, by whomever:", tree.files, len(tree.files)),
+        _listed("Files changed and not committed, by whomever:", tree.files, len(tree.files) + tree.more_files),
     )
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import signal as signals
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tower.core.factory import Agent
 from tower.core.fences import inline
 from tower.core.launch import ExitRecord
 from tower.core.states import Interruption, Outcome
@@ -26,6 +27,9 @@ SHELL_SIGNAL_BASE: Final = 128
 
 MISSING_PROGRAM: Final = "exec: ENOENT"
 """How a keeper's `start_error` begins when the program, or the interpreter that it names, is not there."""
+
+PASSING_WANTS: Final = frozenset({"EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC", "EDQUOT"})
+"""What a keeper's `start_error` names after its step when the machine, not the program, is why nothing started."""
 
 LAST_SIGNAL: Final = 64
 """The highest signal number on Linux (SIGRTMAX)."""
@@ -62,6 +66,8 @@ class Evidence:
     """The end of each stream, as masked in the logs."""
     stopping: str | None = None
     """What the tower's own record says it asked for; counts when the keeper left no word."""
+    agent: Agent | None = None
+    """Whose run it was: its limits are named in words."""
     without_exit: Interruption = Interruption.TOWER_RESTART
     """What a missing exit record means: found at a start (tower_restart), or while the tower lived (lost)."""
 
@@ -98,17 +104,17 @@ STOPS: Final = {
 
 LIMITS: Final = {
     "timeout": Verdict(
-        outcome=Outcome.TIMED_OUT, interruption=Interruption.TIMEOUT, reason="it ran longer than timeout_sec allows"
+        outcome=Outcome.TIMED_OUT, interruption=Interruption.TIMEOUT, reason="ran for longer than timeout_sec allows"
     ),
     "stall": Verdict(
         outcome=Outcome.STALLED,
         interruption=Interruption.STALL,
-        reason="it was silent for longer than stall_sec allows",
+        reason="printed nothing more for as long as stall_sec allows",
     ),
     "first_output": Verdict(
         outcome=Outcome.NO_OUTPUT,
         interruption=Interruption.FIRST_OUTPUT,
-        reason="it had printed nothing when first_output_sec was over",
+        reason="printed nothing for as long as first_output_sec allows",
     ),
     "mute": Verdict(
         outcome=Outcome.INTERRUPTED,
@@ -181,6 +187,24 @@ def _answered(ok: bool, failure: str | None, evidence: Evidence) -> Verdict:
     return Verdict(outcome=Outcome.FAILED, reason=failure)
 
 
+def limit_words(limit: str, agent: Agent | None) -> str | None:
+    """What a run did that a limit ended, with the time that its agent was given; None for what is no limit."""
+    seconds: Mapping[str, tuple[str, float | None]] = (
+        {}
+        if agent is None
+        else {
+            "timeout": ("ran for longer than {} s (timeout_sec)", agent.timeout_sec),
+            "stall": ("printed nothing more for {} s (stall_sec)", agent.stall_sec),
+            "first_output": ("printed nothing for {} s (first_output_sec)", agent.first_output_sec),
+        }
+    )
+    words, allowed = seconds.get(limit, ("", None))
+    if allowed is not None:
+        return words.format(f"{allowed:g}")
+    known = LIMITS.get(limit)
+    return None if known is None else known.reason
+
+
 def best_line(err_tail: str, out_tail: str) -> str | None:
     """The one line that says most about a failure: the last that speaks of an error, else the last at all.
 
@@ -207,7 +231,15 @@ def _unavailable(evidence: Evidence) -> Verdict | None:
         return Verdict(outcome=Outcome.UNAVAILABLE, reason=evidence.reading.unavailable)
     if record is not None and record.start_error is not None and record.start_error.startswith(MISSING_PROGRAM):
         return Verdict(outcome=Outcome.UNAVAILABLE, reason=f"the program is missing: {record.start_error}")
+    if record is not None and record.start_error is not None and is_passing(record.start_error):
+        return Verdict(outcome=Outcome.UNAVAILABLE, reason=f"the machine had no room for it: {record.start_error}")
     return None
+
+
+def is_passing(start_error: str) -> bool:
+    """Whether the same start may well succeed a minute later; `start_error` is `STEP: ERRNO words`."""
+    _, _, words = start_error.partition(": ")
+    return words.partition(" ")[0] in PASSING_WANTS
 
 
 def _vanished(kind: Interruption) -> Verdict:
@@ -220,9 +252,9 @@ def _vanished(kind: Interruption) -> Verdict:
 
 def _ended(record: ExitRecord, evidence: Evidence) -> Verdict:
     if record.limit is not None:
-        return LIMITS.get(record.limit) or Verdict(
-            outcome=Outcome.TIMED_OUT, interruption=Interruption.TIMEOUT, reason=f"its keeper ended it: {record.limit}"
-        )
+        words = limit_words(record.limit, evidence.agent) or f"its keeper ended it: {record.limit}"
+        unknown = Verdict(outcome=Outcome.TIMED_OUT, interruption=Interruption.TIMEOUT)
+        return replace(LIMITS.get(record.limit, unknown), reason=words)
     if record.start_error is not None:
         return Verdict(outcome=Outcome.FAILED, reason=f"the program could not be started: {record.start_error}")
     if record.signal is not None:
@@ -240,7 +272,8 @@ def _exited(code: int, evidence: Evidence) -> Verdict:
     if 0 < number <= LAST_SIGNAL:
         return _crash(f"exit code {code}: a command of it was killed by {_signal_name(number)}")
     line = best_line(evidence.err_tail, evidence.out_tail)
-    return Verdict(outcome=Outcome.FAILED, reason=line or f"exit code {code}, and it printed nothing")
+    said = f"; last words: {line}" if line else ", and it printed nothing"
+    return Verdict(outcome=Outcome.FAILED, reason=f"exit code {code}{said}")
 
 
 def _crash(reason: str) -> Verdict:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 IN_COMMANDS: Final = frozenset(
-    {"prompt", "model", "effort", "context", "mcp", "args", "name", "workspace", "run_dir", "session"},
+    {"prompt", "model", "effort", "context", "mcp", "args", "name", "workspace", "run_dir", "session", "config_dir"},
 )
 IN_TEXT: Final = frozenset({"agent", "model", "runner", "workspace", "run_id", "itinerary"})
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from tower.core.factory import Agent, RecoveryPolicy
 from tower.core.launch import ExitRecord, StartRecord
+from tower.core.outcome import limit_words
 from tower.core.states import FlightState, Interruption, Outcome
 
 PAUSES: Final = (5.0, 30.0, 120.0)
@@ -50,32 +51,34 @@ class End:
 Next = Recover | HoldForPerson | End
 
 
-def decide(*, run: str, cut: Interruption | None, agent: Agent, attempt: int, jitter: float) -> Next:
+def decide(
+    *, run: str, cut: Interruption | None, agent: Agent, attempt: int, jitter: float, why: str | None = None
+) -> Next:
     """What becomes of the flights of a run that did not finish.
 
     `cut` is None for a run that failed by its own choice. `attempt` is that run's number (1 is the first dispatch);
-    `jitter` is a factor near 1 for the pause, so that runs cut off together do not come back together.
+    `jitter` is a factor near 1 for the pause, so that runs cut off together do not come back together. `why` is how the
+    run ended, in words; what is decided is said after it.
     """
     by_person = _by_person(cut)
     if by_person is not None:
         return by_person
     name = FAILED if cut is None else cut.value
+    how = why or limit_words(name, agent) or ("it failed" if cut is None else f"it was cut off ({name})")
     if name not in agent.recover_on:
         # The verdict "interrupted" promises that something follows; here nothing does.
         outcome = Outcome.FAILED if cut in _BY_ACCIDENT else None
-        words = f"{name} is not among what {agent.name} recovers on, so the run counts as failed"
+        words = f"{how}; {name} is not among what {agent.name} recovers on, so nothing follows"
         return End(state=FlightState.LANDED, words=words, outcome=outcome)
+    force = f"`tower recover {run} --force` tries once more"
     if agent.recovery is RecoveryPolicy.NEVER:
-        return End(state=FlightState.DEAD, words=f"it was cut off ({name}), and {agent.name} is never recovered")
+        return End(state=FlightState.DEAD, words=f"{how}; {agent.name} is never recovered (its policy); {force}")
     if agent.recovery is RecoveryPolicy.MANUAL:
-        return HoldForPerson(
-            words=f"it was cut off ({name}): `tower recover {run}` starts it again, `tower cancel {run}` ends it"
-        )
+        return HoldForPerson(words=f"{how}; `tower recover {run}` starts it again, `tower cancel {run}` ends it")
     used = attempt - 1
     if used >= agent.max_recovery_attempts:
         spent = _spent(agent.max_recovery_attempts)
-        words = f"it was cut off ({name}) and {spent}; `tower recover {run} --force` tries once more"
-        return End(state=FlightState.DEAD, words=words)
+        return End(state=FlightState.DEAD, words=f"{how}; {spent}; {force}")
     return Recover(after_seconds=PAUSES[min(used, len(PAUSES) - 1)] * jitter)
 
 

@@ -104,7 +104,7 @@ MOVES: Final[dict[FlightState, frozenset[FlightState]]] = {
     S.PARKED: frozenset({S.QUEUED, S.SUPERSEDED, S.STRANDED, S.CANCELLED}),
     # A person's word brings these back: `recover --force`, `recover --all-halted`, `retry`.
     S.DEAD: frozenset({S.QUEUED}),
-    S.HALTED: frozenset({S.QUEUED}),
+    S.HALTED: frozenset({S.QUEUED, S.CANCELLED}),
     S.LANDED: frozenset({S.QUEUED}),
     S.CANCELLED: frozenset(),
     S.REFUSED: frozenset(),

@@ -1,6 +1,7 @@
 """Floor 5: the composition root. Here is the way in; the life in the event loop is `life`, its end `signals`.
 
-The order at a start: environment read, configuration, log, state folder and its lock; then the event loop.
+The order at a start: out of the place of process 1, environment read, configuration, log, state folder and its lock;
+then the event loop.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tower.daemon import crash_points
 from tower.daemon.life import Life
 from tower.engine.reload import Configuration
 from tower.system import logs, prctl
-from tower.system.listener import raise_descriptor_limit
+from tower.system.descriptors import raise_descriptor_limit
+from tower.system.first_process import delegate_first_process
 from tower.system.lock import lock_state
 from tower.system.logs import Redaction
 from tower.system.statedir import prepare
@@ -43,6 +45,7 @@ def serve(config: Path, *, runner: str | None = None) -> None:
     Raises `ConfigurationError`, `BusyError` (another tower serves this state folder), and `TowerError` for whatever
     else keeps it from starting.
     """
+    delegate_first_process()
     environ = dict(os.environ)
     umask = os.umask(0o077)
     loaded = load(config, environ=environ)

@@ -25,10 +25,11 @@ from tower.core.errors import BusyError, RefusedError, TowerError
 from tower.core.factory import Factory
 from tower.core.records import Event, Process, Run
 from tower.daemon.crash_points import for_keepers
-from tower.daemon.signals import truth, until_told
+from tower.daemon.signals import tell_truth, truth, until_told
 from tower.engine import dispatcher, ground_stop, holds, places, recover, residents
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
+from tower.engine.notices import Notices
 from tower.engine.presence import keep_seen
 from tower.engine.reload import Configuration
 from tower.engine.tower import Tower, log
@@ -40,6 +41,7 @@ from tower.system.keeping import start_keeper
 from tower.system.listener import listen
 from tower.system.lock import StateLock
 from tower.system.logs import Redaction
+from tower.system.nursery import Nursery
 from tower.system.sdnotify import ServiceManager
 from tower.system.statedir import StateDir
 from tower.system.watch import changes
@@ -74,12 +76,13 @@ class Life:
         manager = ServiceManager.from_variables(self.environ, os.getpid())
         store = Store(self.state.database)
         try:
-            async with anyio.create_task_group() as group:
-                tower = await self._tower(store, group)
-                await self._settle_what_was_left(tower, manager)
-                async with self._open_door(tower):
-                    await self._work(tower, manager)
-                group.cancel_scope.cancel()
+            with Nursery() as nursery:
+                async with anyio.create_task_group() as group:
+                    tower = await self._tower(store, group, nursery)
+                    await self._settle_what_was_left(tower, manager)
+                    async with self._open_door(tower):
+                        await self._work(tower, manager)
+                    group.cancel_scope.cancel()
         finally:
             store.close()
 
@@ -92,15 +95,17 @@ class Life:
                 await anyio.sleep(EXTEND_SEC)
 
         manager.status("settling what an earlier tower left")
-        await ground_stop.look(tower)
         async with anyio.create_task_group() as group:
             group.start_soon(ask_for_time)
             await recover.settle_open(tower)
+            # After that, so that a ground stop ends the runs found alive as well; and before residents are looked
+            # after, who see it themselves and must not start a process in spite of it.
+            await ground_stop.look(tower)
             await residents.adopt_open(tower)
             group.cancel_scope.cancel()
         await holds.release(tower, *holds.BY_CONFIGURATION)
 
-    async def _tower(self, store: Store, group: TaskGroup) -> Tower:
+    async def _tower(self, store: Store, group: TaskGroup, nursery: Nursery) -> Tower:
         now = time.time()
         bus = Bus()
         store.on_commit(bus.publish)
@@ -119,7 +124,7 @@ class Life:
             descriptors=self.descriptors,
             redaction=self.redaction,
             ballast=self._take_ballast(),
-            start_keeper=start_keeper,
+            start_keeper=partial(start_keeper, spawn=nursery.spawn),
             factory=replace(self.factory, generation=number),
             tasks=group,
             started_at=now,
@@ -159,14 +164,16 @@ class Life:
     async def _work(self, tower: Tower, manager: ServiceManager) -> None:
         """Dispatch until told to stop, then go down as `on_stop` says."""
         beat = manager.watchdog_seconds / 2 if manager.watchdog_seconds else dispatcher.PATIENCE_SEC
+        notices = Notices(tower)
+        tower.bus.on_event(notices.hear)
         async with anyio.create_task_group() as group:
-            group.start_soon(
-                partial(dispatcher.dispatch, tower, alive=lambda: _sign_of_life(tower, manager), every=beat)
-            )
+            group.start_soon(partial(dispatcher.dispatch, tower, alive=lambda: _sign_of_life(manager), every=beat))
+            group.start_soon(tell_truth, tower, manager)
             group.start_soon(ground_stop.watch, tower)
             group.start_soon(holds.watch, tower)
             group.start_soon(keep_seen, tower)
             group.start_soon(residents.keep, tower)
+            group.start_soon(notices.tell)
             group.start_soon(places.sweep, tower)
             group.start_soon(self._follow_configuration, tower)
             group.start_soon(self._guard_state)
@@ -192,10 +199,17 @@ class Life:
             log.warning("config.watch", words=words or "watching again")
 
         async for _ in changes(lambda: self.configuration.watched, report=report):
+            await self._look_until_it_is_known(tower)
+
+    async def _look_until_it_is_known(self, tower: Tower) -> None:
+        """A full disk delays an edit; it is not lost."""
+        while True:
             try:
                 await self.configuration.look(tower)
+                return
             except BusyError as error:
                 log.error("config.failed", error=str(error))
+                await anyio.sleep(GUARD_SEC)
 
 
 def _shown(event: Event) -> dict[str, object]:
@@ -210,9 +224,8 @@ def _shown(event: Event) -> dict[str, object]:
     return {key: value for key, value in (named | dict(event.data)).items() if value is not None}
 
 
-def _sign_of_life(tower: Tower, manager: ServiceManager) -> None:
+def _sign_of_life(manager: ServiceManager) -> None:
     manager.watchdog()
-    manager.status(truth(tower))
 
 
 async def _run_of_token(tower: Tower, token: str) -> Run | None:

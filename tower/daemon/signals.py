@@ -1,8 +1,12 @@
-"""What signals do: SIGHUP looks at the configuration, SIGTERM and SIGINT end the tower as `on_stop` says."""
+"""What signals do: SIGHUP looks at the configuration, SIGTERM and SIGINT end the tower as `on_stop` says.
+
+And what the service manager is told meanwhile: one line of truth.
+"""
 
 from __future__ import annotations
 
 import signal
+from typing import Final
 
 import anyio
 
@@ -14,6 +18,9 @@ from tower.engine.tower import Tower, log
 from tower.store import events
 from tower.system import service
 from tower.system.sdnotify import ServiceManager
+
+TRUTH_SEC: Final = 1.0
+"""How old the line of truth may be. Putting it together costs microseconds, and it is sent only when it has changed."""
 
 
 async def until_told(tower: Tower, manager: ServiceManager, configuration: Configuration) -> None:
@@ -61,13 +68,25 @@ async def _go_down(tower: Tower, manager: ServiceManager, done: anyio.CancelScop
     done.cancel()
 
 
+async def tell_truth(tower: Tower, manager: ServiceManager) -> None:
+    """Keep the service manager's line true, for ever."""
+    told = None
+    while manager.address is not None:
+        line = truth(tower)
+        if line != told and not tower.stopping:
+            manager.status(line)
+            told = line
+        await anyio.sleep(TRUTH_SEC)
+
+
 def truth(tower: Tower) -> str:
-    """One line for the service manager."""
+    """One line for the service manager: first what wants a person."""
     parts = [f"{len(tower.live)} running", f"generation {tower.factory.generation}"]
-    if tower.ground_stop:
-        parts.insert(0, f"GROUND STOP {tower.ground_stop.words()}")
-    if tower.problems:
-        parts.insert(0, f"the last edit has {len(tower.problems)} problems, generation before it stays")
     if tower.draining:
         parts.insert(0, "draining")
+    if tower.problems:
+        count = len(tower.problems)
+        parts.insert(0, f"the last edit is refused ({count} problem{'s' * (count > 1)})")
+    if tower.ground_stop:
+        parts.insert(0, f"GROUND STOP {tower.ground_stop.words()}")
     return ", ".join(parts)

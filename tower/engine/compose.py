@@ -15,7 +15,7 @@ from typing import Final
 from tower.core import ids
 from tower.core.admission import Hold
 from tower.core.environment import Missing
-from tower.core.errors import TowerError
+from tower.core.errors import BusyError
 from tower.core.factory import PERSON, Access, Agent, Factory, Runner
 from tower.core.launch import Launch, Limits
 from tower.core.payload import Briefing, Part, Peer, estimate_tokens, later_payload, payload, told_anew
@@ -122,6 +122,8 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
     found = environment_of(tower, prepared.program(0))
     if isinstance(found, Missing):
         return Hold(HeldReason.ENVIRONMENT, f"{found}; {how_to_mend(found)}")
+    if not Path(agent.work_dir).is_dir():
+        return Hold(HeldReason.ENVIRONMENT, f"there is no folder {agent.work_dir} for {agent.name} to work in; make it")
     told = _payload(prepared, workspace=_place(tower, prepared))
     size = len(told.encode())
     estimate = estimate_tokens(size, runner.estimate_base, runner.estimate_per_byte)
@@ -145,11 +147,11 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
 def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> Launch:
     """The start as one value, now that its number and its place are known.
 
-    Raises `TowerError` when a variable went away since `prepare`.
+    Raises `BusyError` when a variable went away since `prepare`: the next look holds the flight.
     """
     found = environment_of(tower, prepared.program(number))
     if isinstance(found, Missing):
-        raise TowerError("environment", str(found), how_to_mend(found))
+        raise BusyError("environment", str(found), how_to_mend(found))
     agent, settings = prepared.agent, prepared.factory.settings
     return Launch(
         argv=argv_of(tower, prepared.program(number), workspace),
@@ -240,10 +242,10 @@ def _briefing(prepared: Prepared, workspace: str) -> Briefing:
     )
 
 
-def missing_environment(tower: Tower, flight: Flight) -> bool:
-    """Whether a declared variable of the receiver's is still not there."""
+def is_wanting(tower: Tower, flight: Flight) -> bool:
+    """Whether what the receiver needs around it, its declared variables and its work tree, is still not there."""
     agent = tower.factory.agents.get(flight.receiver)
-    if agent is None:
+    if agent is None or not Path(agent.work_dir).is_dir():
         return True
     prepared = Prepared(
         factory=tower.factory,

@@ -6,6 +6,7 @@ the middle, nothing is undone: the next one finds in the store and the run's fol
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,34 +15,35 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import anyio
-import anyio.to_thread
-
-from tower.core.errors import ConflictError, TowerError
+from tower.core.errors import BusyError, ConflictError, TowerError
 from tower.core.failpoint import failpoint
 from tower.core.launch import KeeperPlan, Launch, Workspace
 from tower.core.states import FlightState, RunState
 from tower.engine import places
 from tower.engine.compose import Prepared, launch
-from tower.engine.settle import settle, settle_unstarted
+from tower.engine.settle import settle
 from tower.engine.tower import LiveRun, Tower, log
+from tower.engine.unstarted import settle_failed_start, settle_unstarted
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system.keeperlink import Exited, Grew, KeeperLink
 from tower.system.procfs import boot_id
-from tower.system.runrecords import void_start
 
 PRIVATE_DIR: Final = 0o700
 PRIVATE_FILE: Final = 0o600
+
+WANTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What is wanting for a time."""
 
 
 async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
     """Carry one claimed run through. Never raises what belongs to the run: that ends on its record."""
     secrets: tuple[str, ...] = ()
+    place = places.snapshot_folder(tower.factory, live.run.id)
     try:
         try:
             failpoint("workspace.before")
-            workspace = await places.make(tower, live.agent, live.run.id)
+            workspace = await places.make(tower, live.agent, place)
             failpoint("workspace.after")
             start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
             secrets = start.secrets
@@ -53,7 +55,7 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
             link = await _start_keeper(tower, live, start, workspace, folder) if live.stopping is None else None
         except TowerError as error:
             log.warning("run.start-failed", run=live.run.id, error=str(error))
-            await _settle_failed_start(tower, live, error)
+            await settle_failed_start(tower, live, error)
         else:
             if link is None:
                 await settle_unstarted(tower, live, None)
@@ -61,7 +63,8 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
                 await follow(tower, live, link)
     finally:
         tower.redaction.remove(secrets)
-    await places.discard(places.snapshot_folder(tower.factory, live.run.id))
+    await places.discard(place)
+    await places.empty_scratch(tower.state.run_folder(live.run.agent, live.run.id))
     failpoint("workspace.removed")
 
 
@@ -81,37 +84,32 @@ async def follow(tower: Tower, live: LiveRun, link: KeeperLink) -> None:
     failpoint("settle.after")
 
 
-async def _settle_failed_start(tower: Tower, live: LiveRun, error: TowerError) -> None:
-    """Whoever makes `start` decides: if no keeper has, none ever will, and nothing was done."""
-    folder = tower.state.run_folder(live.run.agent, live.run.id)
-    if folder.exists() and not await anyio.to_thread.run_sync(void_start, str(folder)):
-        await settle(tower, live)
-    else:
-        await settle_unstarted(tower, live, error)
-
-
 async def stop(tower: Tower, live: LiveRun, word: str) -> None:
     """Ask a run to end; its outcome is judged by that. Asking twice is fine.
 
-    Raises `ConflictError` for a keeper of another version, which only tells and takes no requests.
+    Raises `ConflictError` for a keeper of another version, which only tells and takes no requests, and `BusyError`
+    when the request could not be written down: it was made all the same.
     """
-    if live.stopping is None:
-        live.stopping = word
-        await tower.store.write(lambda connection: runs.update(connection, live.run.id, stopping=word))
-    if live.link is not None:
-        await live.link.stop(word, tower.factory.settings.grace_sec)
+    try:
+        if live.stopping is None:
+            live.stopping = word
+            await tower.store.write(lambda connection: runs.update(connection, live.run.id, stopping=word))
+    finally:
+        if live.link is not None:
+            await live.link.stop(word, tower.factory.settings.grace_sec)
 
 
-async def stop_every(tower: Tower, word: str) -> None:
-    """Ask every run to end. A keeper that cannot be asked is logged; its own limits go on."""
+async def stop_every(tower: Tower, word: str, *, itinerary: str | None = None) -> None:
+    """Ask every run to end, or those of one chain. A keeper that cannot be asked is logged; its own limits go on."""
     for live in list(tower.live.values()):
-        await _ask_to_stop(tower, live, word)
+        if itinerary in (None, live.run.itinerary):
+            await _ask_to_stop(tower, live, word)
 
 
 async def _ask_to_stop(tower: Tower, live: LiveRun, word: str) -> None:
     try:
         await stop(tower, live, word)
-    except ConflictError as error:
+    except (BusyError, ConflictError) as error:
         log.warning("run.cannot-stop", run=live.run.id, error=str(error))
 
 
@@ -124,7 +122,8 @@ def _write_folder(tower: Tower, live: LiveRun, start: Launch) -> Path:
         shown = {"argv": list(start.argv), "environment": sorted(start.env)}
         _write_private(folder / "argv.json", json.dumps(shown, indent=1) + "\n")
     except OSError as error:
-        raise TowerError(
+        kind = BusyError if error.errno in WANTS else TowerError
+        raise kind(
             "run-folder",
             f"cannot write the run's folder {folder}: {error.strerror}",
             "look at the space and the rights of the state folder",
@@ -171,9 +170,8 @@ async def _start_keeper(tower: Tower, live: LiveRun, start: Launch, workspace: W
     failpoint("keeper.before")
     link = await tower.start_keeper(plan)
     failpoint("keeper.after")
-    # From here on the program may be at work: cancelled or not, it is written down who it is.
-    with anyio.CancelScope(shield=True):
-        await tower.store.write(partial(record_start, tower, live, link))
+    # From here on the program may be at work: it is written down who it is, cancelled or not, a full disk or not.
+    await tower.persist(partial(record_start, tower, live, link))
     failpoint("keeper.recorded")
     return link
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from tower.core.launch import StartRecord
 from tower.core.outcome import Evidence
 from tower.core.records import Process
 from tower.core.states import Interruption
-from tower.engine.tower import LiveRun, Tower
+from tower.engine.tower import LiveRun, Tower, log
 from tower.runners import of
 from tower.system.files import read_regular
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
-from tower.system.runrecords import read_exit
+from tower.system.runrecords import read_exit, read_start, remove_drafts
 from tower.system.survivors import end_survivors
 
 ANSWER_BYTES: Final = 1 << 20
@@ -28,13 +29,29 @@ async def end_what_is_left(tower: Tower, marker: str, process: Process) -> tuple
 
     `marker` is the id that they carry: of the run, or of the resident's process.
     """
+    # What a keeper that was killed could not remove itself, at whatever step that was.
+    remove_drafts(process.folder)
+    (tower.state.keepers / marker.partition("_")[2]).unlink(missing_ok=True)
     record = read_exit(process.folder)
     if record is not None and record.swept:
         return ()
-    left = await end_survivors(marker, session_of(process))
-    # A keeper that was killed could not remove its socket.
-    (tower.state.keepers / marker.partition("_")[2]).unlink(missing_ok=True)
-    return left
+    return await end_survivors(marker, session_of(process))
+
+
+def start_of(process: Process) -> StartRecord | None:
+    """Who started it, by the store's record, which no program can write to.
+
+    By its folder's own `start` only when the tower died before it could write that.
+    """
+    if process.keeper_pid is None or process.keeper_ticks is None or process.boot_id is None:
+        return read_start(process.folder)
+    return StartRecord(
+        void=False,
+        pid=process.keeper_pid,
+        ticks=process.keeper_ticks,
+        boot_id=process.boot_id,
+        protocol=process.protocol or 0,
+    )
 
 
 def session_of(process: Process | None) -> tuple[int, int] | None:
@@ -46,15 +63,27 @@ def session_of(process: Process | None) -> tuple[int, int] | None:
 
 def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
     """All that is known of a run with a process of its own, whose folder this is."""
-    out = read_log(str(folder), "stdout", -ANSWER_BYTES, ANSWER_BYTES)
-    err = read_log(str(folder), "stderr", -REPORT_BYTES, REPORT_BYTES)
+    out = printed(folder, "stdout", -ANSWER_BYTES, ANSWER_BYTES)
+    err = printed(folder, "stderr", -REPORT_BYTES, REPORT_BYTES)
     report = read_regular(folder / "out" / "report", REPORT_BYTES)
-    reading = of(live.runner).read(live.runner, out.data, None if report is None else report.decode(errors="replace"))
+    reading = of(live.runner).read(live.runner, out, None if report is None else report.decode(errors="replace"))
     return Evidence(
         exit=read_exit(str(folder)),
         reading=reading,
-        out_tail=out.data.decode(errors="replace"),
-        err_tail=err.data.decode(errors="replace"),
+        out_tail=out.decode(errors="replace"),
+        err_tail=err.decode(errors="replace"),
         stopping=live.stopping,
         without_exit=without_exit,
     )
+
+
+def printed(folder: Path, stream: str, offset: int, most: int) -> bytes:
+    """A part of a log; a negative offset counts from its end.
+
+    What a disk does not give back is as if it had not been printed: the exit record still counts.
+    """
+    try:
+        return read_log(str(folder), stream, offset, most).data
+    except OSError as error:
+        log.warning("log.unreadable", folder=str(folder), stream=stream, error=str(error))
+        return b""

@@ -7,11 +7,13 @@ start again on its own.
 from __future__ import annotations
 
 import json
-from typing import Final
+import os
+from pathlib import Path
+from typing import Any, Final, TypeGuard
 
 import anyio
 
-from tower.core.errors import BusyError
+from tower.core.errors import BusyError, ConflictError
 from tower.core.states import FlightState, HeldReason
 from tower.engine import conduct
 from tower.engine.tower import GroundStop, Tower, log
@@ -22,8 +24,14 @@ from tower.system.files import read_regular, write_private
 LOOK_SEC: Final = 0.5
 """How often the file is looked for: a `stat` call. It must be seen within a second, on any file system."""
 
-MAX_BYTES: Final = 4096
-"""What is read of the file."""
+MAX_BYTES: Final = 32 << 10
+"""What is read of the file: as much as the longest reason takes that the API accepts, every character escaped."""
+
+WORDS_CHARS: Final = 200
+"""Characters that are shown of a file which is no record of ours."""
+
+YEAR_9999: Final = 253_370_764_800.0
+"""Seconds since the epoch; later moments cannot be written as a date."""
 
 
 async def watch(tower: Tower) -> None:
@@ -38,7 +46,7 @@ async def watch(tower: Tower) -> None:
 
 async def look(tower: Tower) -> None:
     """Bring the tower in line with the file."""
-    there = tower.state.ground_stop.exists()
+    there = _is_there(tower)
     if there and tower.ground_stop is None:
         await _engage(tower)
     elif not there and tower.ground_stop is not None:
@@ -46,16 +54,27 @@ async def look(tower: Tower) -> None:
 
 
 async def engage(tower: Tower, *, by: str, why: str) -> None:
-    """Write the file and act on it; engaging twice keeps the first."""
-    if not tower.state.ground_stop.exists():
+    """Write the file and act on it; engaging twice keeps the first. Raises `BusyError` when it cannot be made."""
+    if not _is_there(tower):
+        path = tower.state.ground_stop
         text = json.dumps({"since": tower.clock(), "by": by, "why": why}) + "\n"
-        write_private(tower.state.ground_stop, text.encode())
+        try:
+            write_private(path, text.encode())
+        except OSError as error:
+            log.error("ground-stop.words-lost", error=str(error))
+            _touch(path)
     await look(tower)
 
 
 async def release(tower: Tower) -> None:
-    """Remove the file and act on it; releasing what is not engaged is fine."""
-    tower.state.ground_stop.unlink(missing_ok=True)
+    """Remove the file and act on it; releasing what is not engaged is fine. Raises `ConflictError`."""
+    path = tower.state.ground_stop
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConflictError(
+            "ground-stop", f"cannot release the ground stop: {path}: {error.strerror}", "remove it by hand"
+        ) from error
     await look(tower)
 
 
@@ -63,15 +82,43 @@ def read(tower: Tower) -> GroundStop | None:
     """What the file says, or None when there is none. An empty or strange file engages as well."""
     path = tower.state.ground_stop
     try:
-        since = path.lstat().st_mtime
+        made = path.lstat().st_mtime
     except OSError:
         return None
-    raw = (read_regular(path, MAX_BYTES) or b"").decode(errors="replace").strip()
+    said = _said((read_regular(path, MAX_BYTES) or b"").decode(errors="replace").strip())
+    since = next(filter(_is_moment, (said["since"], made)), tower.clock())
+    return GroundStop(since=since, by=str(said["by"]), why=str(said["why"]))
+
+
+def _said(text: str) -> dict[str, Any]:
     try:
-        said = json.loads(raw)
-        return GroundStop(since=float(said["since"]), by=str(said["by"]), why=str(said["why"]))
-    except (ValueError, TypeError, KeyError):
-        return GroundStop(since=since, by="hand (the file was made)", why=raw[:200])
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict) and {"since", "by", "why"} <= said.keys():
+        return said
+    return {"since": None, "by": "hand (the file was made)", "why": text[:WORDS_CHARS]}
+
+
+def _is_moment(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and 0 <= value < YEAR_9999
+
+
+def _is_there(tower: Tower) -> bool:
+    """Whatever has the name counts, a link to nowhere as well."""
+    return os.path.lexists(tower.state.ground_stop)
+
+
+def _touch(path: Path) -> None:
+    """A full disk may have room for a name still."""
+    try:
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise BusyError(
+            "ground-stop",
+            f"cannot engage the ground stop: {path}: {error.strerror}",
+            "make room, or end the runs one by one with `tower cancel`",
+        ) from error
 
 
 async def _engage(tower: Tower) -> None:
@@ -79,15 +126,18 @@ async def _engage(tower: Tower) -> None:
     if stop is None:
         return
     tower.ground_stop = stop
-    await tower.store.write(
-        lambda connection: events.append(connection, tower.event("ground-stop.on", by=stop.by, why=stop.why))
-    )
     # The dispatcher holds what is queued; what runs is ended, gracefully first.
     tower.wake()
+    told = tower.event("ground-stop.on", by=stop.by, why=stop.why)
+    try:
+        await tower.store.write(lambda connection: events.append(connection, told))
+    except BusyError as error:
+        log.error("ground-stop.unrecorded", error=str(error))
     await conduct.stop_every(tower, "halted")
 
 
 async def _release(tower: Tower) -> None:
+    """What stays held because a full disk keeps this from being written is found by `holds.watch`."""
     tower.ground_stop = None
 
     def transaction(connection: Connection) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import anyio
 import anyio.to_thread
 
 from tower.core.errors import TowerError
@@ -33,6 +34,9 @@ from tower.system.workspace import changes_since
 
 TURNS_TOLD: Final = 3
 """Last turns that the next process of a resident is told of."""
+
+TREE_SEC: Final = 10.0
+"""How long git may take to say what changed. The dispatcher waits for it; a note without it is better than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,11 @@ async def _of_the_run_before(tower: Tower, agent: Agent, flight: Flight) -> str 
     recorded = await tower.store.read(partial(_recorded, flight.follows_run))
     if recorded is None:
         return None
-    tree, words = await anyio.to_thread.run_sync(partial(_seen, agent, recorded.run, recorded.folder))
     run = recorded.run
+    words = _last_words(run, recorded.folder)
+    tree = None
+    with anyio.move_on_after(TREE_SEC):
+        tree = await anyio.to_thread.run_sync(_tree, run, abandon_on_cancel=True)
     return recovery_note(
         RecoveryFacts(
             run=run.id,
@@ -123,21 +130,31 @@ def _recorded(identity: str, connection: Connection) -> _Recorded | None:
     return _Recorded(run, process.folder if process else "", tuple(sent))
 
 
-def _seen(agent: Agent, run: Run, folder: str) -> tuple[Tree | None, bytes]:
-    words = b""
+def _last_words(run: Run, folder: str) -> bytes:
     try:
         if run.turn is None:
-            words = read_log(folder, "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
-        elif run.out_from is not None and run.out_to is not None:
-            begin = max(run.out_from, run.out_to - LAST_WORDS_BYTES)
-            words = read_log(folder, "stdout", begin, run.out_to - begin).data
+            return read_log(folder, "stdout", -LAST_WORDS_BYTES, LAST_WORDS_BYTES).data
+        if run.out_from is None or run.out_to is None:
+            return b""
+        begin = max(run.out_from, run.out_to - LAST_WORDS_BYTES)
+        return read_log(folder, "stdout", begin, run.out_to - begin).data
     except OSError as error:
         log.warning("handover.no-log", run=run.id, error=str(error))
-    if run.workspace_kind != "live":
-        return (Tree(kind="snapshot") if run.workspace_kind else None), words
+        return b""
+
+
+def _tree(run: Run) -> Tree | None:
+    if run.workspace_kind != "live" or run.workspace is None:
+        return Tree(kind="snapshot") if run.workspace_kind else None
     try:
-        changes = changes_since(agent.work_dir, run.base_commit)
+        changes = changes_since(run.workspace, run.base_commit)
     except TowerError as error:
         log.warning("handover.no-tree", run=run.id, error=str(error))
-        return None, words
-    return Tree(kind="live", branch=changes.branch, commits=changes.commits, files=changes.files), words
+        return None
+    return Tree(
+        kind="live",
+        branch=changes.branch,
+        commits=changes.commits,
+        files=changes.files,
+        more_files=changes.more,
+    )

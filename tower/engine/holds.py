@@ -11,7 +11,7 @@ import anyio
 
 from tower.core.errors import BusyError
 from tower.core.states import FlightState, HeldReason
-from tower.engine.compose import missing_environment
+from tower.engine.compose import is_wanting
 from tower.engine.tower import Tower, log
 from tower.store import events, flights
 from tower.store.database import Connection
@@ -36,7 +36,7 @@ async def release(tower: Tower, *reasons: HeldReason) -> int:
 
 
 async def watch(tower: Tower) -> None:
-    """Release for ever what waits for a time or for disk space."""
+    """Release for ever what waits for a time, for disk space, or for a cause that went away unseen."""
     while True:
         await anyio.sleep(LOOK_SEC)
         if tower.ballast.is_thrown_off and tower.ballast.take():
@@ -57,7 +57,10 @@ async def _look(tower: Tower) -> None:
         for flight in held
         if (flight.release_at is not None and flight.release_at <= now)
         or (flight.held_reason is HeldReason.DISK and room)
-        or (flight.held_reason is HeldReason.ENVIRONMENT and not missing_environment(tower, flight))
+        or (flight.held_reason is HeldReason.GROUND_STOP and tower.ground_stop is None)
+        or (
+            flight.held_reason is HeldReason.ENVIRONMENT and flight.release_at is None and not is_wanting(tower, flight)
+        )
     ]
     if due:
         await tower.store.write(lambda connection: [_queue_again(tower, connection, flight) for flight in due])

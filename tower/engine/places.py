@@ -5,6 +5,7 @@ What a workspace is and how a snapshot is taken is left to `tower.system.workspa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,8 +15,8 @@ import anyio.to_thread
 
 from tower.core.factory import Access, Agent, Factory
 from tower.core.launch import Workspace
+from tower.core.records import Run
 from tower.engine.tower import Tower, log
-from tower.store import runs
 from tower.system.stablecopy import renew_copy
 from tower.system.workspace import live_workspace, remove_workspace, sweep_workspaces, take_snapshot
 
@@ -32,14 +33,14 @@ def snapshot_folder(factory: Factory, run: str) -> Path:
     return Path(factory.settings.snapshots_dir) / run
 
 
-async def make(tower: Tower, agent: Agent, run: str) -> Workspace:
-    """The place for a run of this agent. Raises `TowerError` when it cannot be made; then nothing is left."""
+async def make(tower: Tower, agent: Agent, folder: Path) -> Workspace:
+    """The place for a run of this agent, with a snapshot in `folder`. Raises `TowerError`; then nothing is left."""
     if agent.access is Access.READ_WRITE:
         return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
     take = partial(
         take_snapshot,
         live=agent.work_dir,
-        folder=str(snapshot_folder(tower.factory, run)),
+        folder=str(folder),
         head_only=agent.snapshot == "head",
         include=agent.snapshot_include,
         exclude=(str(tower.state.root), tower.factory.settings.snapshots_dir),
@@ -79,8 +80,39 @@ async def discard(folder: Path) -> None:
             log.warning("workspace.left", folder=str(folder), problem=problem)
 
 
+async def discard_of(run: Run) -> None:
+    """Remove the snapshot that an earlier tower made for a run, wherever snapshots were made then."""
+    if run.workspace_kind == "snapshot" and run.workspace is not None:
+        # It may have worked in a subfolder of it.
+        for folder in Path(run.workspace).parents:
+            if folder.name == run.id:
+                await discard(folder)
+                return
+
+
+async def empty_scratch(folder: Path) -> None:
+    """Remove what a run that is over left in its TMPDIR: nobody looks there any more, and it may be large."""
+    await discard(folder / "tmp")
+
+
 async def sweep(tower: Tower) -> None:
-    """Remove the snapshots that no open run uses: what a crash left."""
-    keep = {run.id for run in await tower.store.read(runs.open_runs)}
-    keep |= {f"{RESIDENT}{name}" for name in (*tower.factory.residents, *tower.residents)}
-    await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, keep)
+    """Remove what a crash left of what is over: snapshots, keepers' sockets. More may come to life meanwhile."""
+    await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, _InUse(tower))
+    alive = {*tower.live, *(one.process.id for one in tower.residents.values() if one.process)}
+    names = {identity.partition("_")[2] for identity in alive}
+    for socket in tower.state.keepers.iterdir():
+        if socket.name not in names:
+            socket.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _InUse:
+    """The names of folders that somebody works in: runs, and residents that are there or are to be."""
+
+    tower: Tower
+
+    def __contains__(self, name: object) -> bool:
+        agent = str(name).removeprefix(RESIDENT)
+        if agent != name:
+            return agent in self.tower.residents or agent in self.tower.factory.residents
+        return name in self.tower.live

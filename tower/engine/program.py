@@ -79,6 +79,7 @@ def argv_of(tower: Tower, program: Program, workspace: str) -> tuple[str, ...]:
         run_dir=str(folder),
         prompt=None if program.is_resident else str(folder / "payload.md"),
         session=program.session,
+        config_dir=str(Path(program.factory.path).parent),
         python=tower.python,
         fake_agent=fake_agent.__file__,
     )

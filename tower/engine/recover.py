@@ -21,18 +21,19 @@ from tower.core.factory import Agent, RecoveryPolicy, Runner
 from tower.core.records import Flight, Process, Run
 from tower.core.recovery import Found, Settlement, Sight
 from tower.core.recovery import settle as decide
-from tower.core.states import Cause, FlightState, HeldReason, Interruption
+from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome
 from tower.engine import places
 from tower.engine.conduct import follow, record_start
-from tower.engine.evidence import session_of
-from tower.engine.settle import settle, settle_unstarted
+from tower.engine.evidence import session_of, start_of
+from tower.engine.settle import settle
 from tower.engine.tower import LiveRun, Tower, log
+from tower.engine.unstarted import forbid, settle_unstarted
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system import procfs
 from tower.system.keeperlink import KeeperLink
 from tower.system.keeping import connect_keeper
-from tower.system.runrecords import read_exit, read_start, void_start
+from tower.system.runrecords import read_exit, read_start
 from tower.system.survivors import end_survivors
 
 AT_ONCE: Final = 16
@@ -85,8 +86,13 @@ async def see_through(tower: Tower, live: LiveRun, task: Callable[[], Awaitable[
 
 
 async def _look_anew(tower: Tower, live: LiveRun) -> None:
-    process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
+    def read(connection: Connection) -> tuple[Run | None, Process | None]:
+        return runs.get(connection, live.run.id), runs.process(connection, live.run.process)
+
+    run, process = await tower.store.read(read)
+    assert run is not None  # noqa: S101 (claimed, and never deleted)
     assert process is not None  # noqa: S101 (a foreign key of the run)
+    live.run = run
     await _act(tower, live, process)
 
 
@@ -107,15 +113,21 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
             adopt = partial(_adopt, tower, live, process, keeper)
             tower.tasks.start_soon(see_through, tower, live, adopt, name=f"adopt {live.run.id}")
         case Settlement.VOID_AND_REQUEUE:
-            # Without the folder no keeper can make `start` in it any more.
-            if found.start is not None or not Path(process.folder).exists() or void_start(process.folder):
+            if await forbid(Path(process.folder)):
                 await settle_unstarted(tower, live, None)
-            else:
+            elif read_start(process.folder) is not None:
                 # A keeper of the tower that is gone made `start` at this very moment: it decides.
                 await _act(tower, live, process)
+            else:
+                # There is a `start` that cannot be read: the program has run, and may have spoilt it.
+                await _settle_gone(tower, live, process)
         case _:
-            without_exit = Interruption.TOWER_RESTART
-            await settle(tower, live, without_exit=without_exit, seen_at=process.last_seen_at)
+            await _settle_gone(tower, live, process)
+
+
+async def _settle_gone(tower: Tower, live: LiveRun, process: Process) -> None:
+    await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
+    tower.tasks.start_soon(places.discard_of, live.run)
 
 
 async def look(marker: str, process: Process, keeper: Keeper | None) -> Found:
@@ -123,7 +135,7 @@ async def look(marker: str, process: Process, keeper: Keeper | None) -> Found:
 
     Where no keeper watches over them any more, they are ended first.
     """
-    start = read_start(process.folder)
+    start = start_of(process)
     watched_over = keeper is not None and keeper.is_alive
     left = () if watched_over else await end_survivors(marker, session_of(process))
     return Found(
@@ -149,10 +161,8 @@ class Keeper:
 
 
 def keeper_of(process: Process) -> Keeper | None:
-    """The keeper by the store's record; by the run's `start` alone when the tower died before it could write that."""
-    if process.keeper_pid is not None and process.keeper_ticks is not None and process.boot_id is not None:
-        return Keeper(process.keeper_pid, process.keeper_ticks, process.boot_id)
-    start = read_start(process.folder)
+    """Who watches over a process, or did; None when none was told to, or none may any more."""
+    start = start_of(process)
     return None if start is None or start.void else Keeper(start.pid, start.ticks, start.boot_id)
 
 
@@ -161,13 +171,13 @@ async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) 
     while keeper.is_alive:
         link = await reach(tower, live.run.id, keeper)
         if link is not None:
-            await tower.store.write(partial(_record_adoption, tower, live, link))
+            await tower.persist(partial(_record_adoption, tower, live, link))
             await follow(tower, live, link)
             break
         await anyio.sleep(MUTE_SEC)
     else:
         await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
-    await places.discard(places.snapshot_folder(tower.factory, live.run.id))
+    await places.discard_of(live.run)
 
 
 async def reach(tower: Tower, identity: str, keeper: Keeper) -> KeeperLink | None:
@@ -211,6 +221,31 @@ async def by_a_person(tower: Tower, run: Run, *, person: str, note: str | None, 
         for flight in told:
             _start_again(tower, connection, flight, run, person, note)
         return flights.get(connection, told[0].id) or told[0]
+
+    flight = await tower.store.write(transaction)
+    tower.wake()
+    return flight
+
+
+async def retry(tower: Tower, flight_id: str, *, person: str, note: str | None) -> Flight:
+    """Do a flight again that is over and did not succeed; its new run is told what the last one left.
+
+    Raises `ConflictError` for one that succeeded, was cancelled or refused, or is not over.
+    """
+
+    def transaction(connection: Connection) -> Flight:
+        flight = flights.get(connection, flight_id)
+        before = runs.of_flight(connection, flight_id)
+        assert flight is not None  # noqa: S101 (looked up by the caller, and never deleted)
+        over = flight.state in (FlightState.LANDED, FlightState.DEAD, FlightState.HALTED)
+        if not before or not over or flight.outcome is Outcome.SUCCEEDED:
+            raise ConflictError(
+                "nothing-to-retry",
+                f"cannot retry flight {flight_id}: it is {flight.outcome or flight.state}",
+                "what succeeded, was cancelled or was refused is sent anew with `tower send`",
+            )
+        _start_again(tower, connection, flight, before[-1], person, note)
+        return flights.get(connection, flight_id) or flight
 
     flight = await tower.store.write(transaction)
     tower.wake()

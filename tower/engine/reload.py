@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from tower.config.changes import diff, needs_restart
+from tower.config.changes import RESTART, diff, needs_restart
 from tower.config.load import Loaded, load
 from tower.config.problems import Problem
 from tower.config.rehearsal import rehearse
@@ -90,5 +90,4 @@ class Configuration:
 
 def _kept(before: Factory, after: Factory) -> Settings:
     """The new settings, with those that cannot change while running as they were."""
-    old = before.settings
-    return replace(after.settings, state_dir=old.state_dir, socket=old.socket, socket_group=old.socket_group)
+    return replace(after.settings, **{key: getattr(before.settings, key) for key in RESTART})

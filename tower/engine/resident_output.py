@@ -85,4 +85,4 @@ async def _end_turn(tower: Tower, resident: Resident, result: Result) -> None:
 async def _remember(tower: Tower, resident: Resident, session: str) -> None:
     process = resident.process
     if process is not None:
-        await tower.store.write(partial(runs.update_process, identity=process.id, session=session))
+        await tower.persist(partial(runs.update_process, identity=process.id, session=session))

@@ -6,7 +6,6 @@ import json
 import signal
 from functools import partial
 
-import anyio
 import anyio.to_thread
 
 from tower.core import ids
@@ -88,9 +87,8 @@ async def _start_keeper(tower: Tower, resident: Resident, plan: KeeperPlan) -> N
         resident.start_error = str(error)
         return
     resident.link = link
-    # From here on the program may be at work: cancelled or not, it is written down who it is.
-    with anyio.CancelScope(shield=True):
-        await tower.store.write(partial(record_link, tower, resident, link))
+    # From here on the program may be at work: it is written down who it is, cancelled or not, a full disk or not.
+    await tower.persist(partial(record_link, tower, resident, link))
 
 
 def record_link(tower: Tower, resident: Resident, link: KeeperLink, connection: Connection) -> None:

@@ -22,16 +22,17 @@ from tower.core.recovery import Settlement
 from tower.core.recovery import settle as decide
 from tower.core.residence import WINDOW_SEC, ResidentState, StartNow, fingerprint, remembered
 from tower.engine import places, recover, resident_output, standing
+from tower.engine.evidence import start_of
 from tower.engine.resident_end import write_end
 from tower.engine.resident_start import record_link, start
 from tower.engine.tower import RESIDENTS, OpenTurn, Resident, Tower, log
 from tower.engine.turns import see_turn_through
+from tower.engine.unstarted import forbid
 from tower.runners.jsonl import Lines
 from tower.store import events, residents, runs
 from tower.store.database import Connection
 from tower.system.keeperlink import Ending, Exited, Gone, Grew, KeeperLink, Turn
 from tower.system.runlog import log_size
-from tower.system.runrecords import void_start
 
 DEFECT_SEC: Final = 5.0
 """Pause before a resident whose task failed by a defect is looked at anew."""
@@ -134,8 +135,8 @@ async def _attend(tower: Tower, resident: Resident, process: Process) -> None:
                     return
                 await _adopt(tower, resident, link)
             case Settlement.VOID_AND_REQUEUE:
-                there = await anyio.to_thread.run_sync(Path(process.folder).exists)
-                if found.start is None and there and not await anyio.to_thread.run_sync(void_start, process.folder):
+                if not await forbid(Path(process.folder)) and start_of(fresh) is not None:
+                    # A keeper of the tower that is gone made `start` at this very moment: it decides.
                     return
     if resident.link is not None:
         await _follow(tower, resident, resident.link)
@@ -145,10 +146,13 @@ async def _attend(tower: Tower, resident: Resident, process: Process) -> None:
 
 async def _adopt(tower: Tower, resident: Resident, link: KeeperLink) -> None:
     resident.link = link
-    await tower.store.write(partial(record_link, tower, resident, link))
-    event = tower.event("resident.adopted", agent=resident.name, process=link.run)
-    await tower.store.write(lambda connection: events.append(connection, event))
+    await tower.persist(partial(_record_adoption, tower, resident, link))
     resident.quiet_since = tower.clock()
+
+
+def _record_adoption(tower: Tower, resident: Resident, link: KeeperLink, connection: Connection) -> None:
+    record_link(tower, resident, link, connection)
+    events.append(connection, tower.event("resident.adopted", agent=resident.name, process=link.run))
 
 
 async def _follow(tower: Tower, resident: Resident, link: KeeperLink) -> None:

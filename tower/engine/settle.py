@@ -1,7 +1,7 @@
 """Settling a run: judging it by its evidence, and writing down in one transaction what becomes of its flights.
 
 The verdict is `core.outcome`'s, what follows from it `core.recovery`'s. Here the evidence is read from the run's
-folder and the decision becomes rows and events. Settling is repeated until it is on disk: a full disk delays it.
+folder and the decision becomes rows and events. A run that never started is settled by `unstarted`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import anyio.to_thread
 
 from tower.core import recovery
-from tower.core.errors import BusyError, TowerError
 from tower.core.launch import ExitRecord
 from tower.core.outcome import Reading, Verdict, verdict
 from tower.core.records import Run
@@ -23,17 +21,12 @@ from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outc
 from tower.engine.evidence import end_what_is_left, gather
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
-from tower.store.database import DISK_FULL, Connection
+from tower.store.database import Connection
 from tower.system.files import write_private
-from tower.system.runrecords import started_at
+from tower.system.runrecords import last_sign, started_at
 
 UNAVAILABLE_PAUSES: Final = (60.0, 120.0, 240.0, 480.0, 960.0, 1800.0)
 """Seconds before a flight whose program could not work is tried again: 1, 2, 4 ... 30 minutes."""
-
-RETRY_SEC: Final = 1.0
-
-NEVER_STARTED_PAUSE_SEC: Final = 5.0
-"""Before a start that failed for want of space or the like is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,72 +63,12 @@ async def settle(
     await write_down(tower, live, settlement)
 
 
-def _why_unstarted(live: LiveRun) -> str:
-    if live.stopping is None:
-        return "its agent's process was no longer there to be told"
-    return f"it was asked to end before it began ({live.stopping})"
-
-
 async def write_down(tower: Tower, live: LiveRun, settlement: Settlement) -> None:
     """Keep the answer, commit a settlement, however long that takes, and free slot and seat."""
     if settlement.verdict.answer is not None:
         await anyio.to_thread.run_sync(_keep_answer, _folder(tower, live.run), settlement.verdict.answer)
-    await until_written(tower, partial(_transaction, tower, settlement))
-    _free(tower, live)
-
-
-async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None) -> None:
-    """Settle a run whose program provably never ran.
-
-    Without an error somebody asked it to end before it began, or its resident's process ended. A passing want (space,
-    descriptors) queues the flight again as it was; any other failure ends it in one sentence.
-    """
-    now = tower.clock()
-
-    def transaction(connection: Connection) -> None:
-        reason = str(error) if error else _why_unstarted(live)
-        if error is not None and not isinstance(error, BusyError):
-            outcome, state, changes = Outcome.FAILED, FlightState.LANDED, {"outcome": Outcome.FAILED, "ended_at": now}
-        elif live.stopping == "cancelled":
-            outcome, state, changes = (
-                Outcome.CANCELLED,
-                FlightState.CANCELLED,
-                {"outcome": Outcome.CANCELLED, "ended_at": now},
-            )
-        else:
-            # A ground stop or a drain finds it queued and holds it there.
-            pause = NEVER_STARTED_PAUSE_SEC if error else 0.0
-            outcome, state, changes = Outcome.REFUSED, FlightState.QUEUED, {"not_before": now + pause}
-        runs.update(connection, live.run.id, state=RunState.ENDED, ended_at=now, outcome=outcome, reason=reason)
-        if live.run.turn is None:
-            runs.update_process(connection, live.run.process, ended_at=now)
-        itineraries.uncount_run(connection, live.run.itinerary)
-        for flight in live.run.flights:
-            flights.move(connection, flight, state, reason=reason, **changes)
-        events.append(connection, _told(tower, "run.not-started", live.run, outcome=outcome, reason=reason))
-
-    await until_written(tower, transaction)
-    _free(tower, live)
-
-
-def _free(tower: Tower, live: LiveRun) -> None:
-    tower.live.pop(live.run.id, None)
-    tower.bus.pulse(live.run.id)
-    tower.wake()
-
-
-async def until_written(tower: Tower, transaction: Any) -> None:
-    """Carry out a transaction that must not be lost, again and again while the store refuses it."""
-    while True:
-        try:
-            await tower.store.write(transaction)
-            return
-        except BusyError as error:
-            log.error("settle.failed", error=str(error))
-            if error.code == DISK_FULL and not tower.ballast.is_thrown_off:
-                tower.ballast.throw_off()
-            else:
-                await anyio.sleep(RETRY_SEC)
+    await tower.persist(partial(_transaction, tower, settlement))
+    tower.free(live)
 
 
 def _folder(tower: Tower, run: Run) -> Path:
@@ -144,7 +77,7 @@ def _folder(tower: Tower, run: Run) -> Path:
 
 def _keep_answer(folder: Path, answer: str) -> None:
     try:
-        write_private(folder / "answer.txt", answer.encode())
+        write_private(folder / "answer.txt", answer.encode(), durable=False)  # the log has it as well
     except OSError as error:
         log.warning("answer.lost", folder=str(folder), error=str(error))
 
@@ -154,10 +87,13 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
     evidence = await anyio.to_thread.run_sync(partial(gather, live, folder, without_exit))
     judged = verdict(evidence)
     record = evidence.exit
+    began = started_at(folder)
+    ended = record.ended_at if record else max(seen_at or 0.0, last_sign(folder) or 0.0) or tower.clock()
     settlement = Settlement(
         run=live.run,
-        started_at=started_at(folder),
-        ended_at=record.ended_at if record else seen_at or tower.clock(),
+        started_at=began,
+        # The clock may have been set back meanwhile.
+        ended_at=max(ended, began or 0.0),
         exit=record,
         reading=evidence.reading,
         verdict=judged,
@@ -223,6 +159,9 @@ def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None
         runs.update_process(connection, run.process, ended_at=done.ended_at)
     else:
         runs.update(connection, run.id, out_to=done.out_to, err_to=done.err_to)
+    if done.held_for is not None:
+        # The program could not work at all: a wall of its provider must not use up the chain's runs.
+        itineraries.uncount_run(connection, run.itinerary)
     if reading.cost:
         itineraries.spend(connection, run.itinerary, reading.cost)
     events.append(
@@ -238,7 +177,7 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
     run, now = done.run, tower.clock()
     outcome, reason = done.verdict.outcome, done.verdict.reason
     match done.follows:
-        case recovery.Recover() | recovery.HoldForPerson() if done.left:
+        case _ if done.left and _is_repeated(done):
             state = FlightState.HELD
             words = (
                 f"processes of run {run.id} could not be ended ({', '.join(map(str, done.left))}): end them,"
@@ -270,8 +209,13 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
             changes = {"reason": reason, "outcome": outcome, "ended_at": done.ended_at}
     if flights.move(connection, flight, state, **changes):
         kind = "requeued" if state is FlightState.QUEUED else state
-        event = _told(tower, f"flight.{kind}", run, flight=flight, outcome=outcome, words=changes.get("reason"))
+        told = {"reason": changes.get("held_reason"), "words": changes.get("reason")}
+        event = _told(tower, f"flight.{kind}", run, flight=flight, outcome=outcome, **told)
         events.append(connection, event)
+
+
+def _is_repeated(done: Settlement) -> bool:
+    return done.held_for is not None or isinstance(done.follows, recovery.Recover | recovery.HoldForPerson)
 
 
 def _told(tower: Tower, type_: str, run: Run, flight: str | None = None, **data: object) -> Any:

@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import anyio
 import structlog
 from anyio.abc import TaskGroup
 
 from tower.config.problems import Problem
 from tower.core import ids
 from tower.core.admission import Rails, Seat
+from tower.core.errors import BusyError
 from tower.core.factory import Agent, Factory, Runner
 from tower.core.launch import KeeperPlan
 from tower.core.payload import Part
@@ -24,7 +26,7 @@ from tower.core.records import Event, Process, Run
 from tower.core.residence import Residence, ResidentState
 from tower.engine.bus import Bus
 from tower.runners.jsonl import Lines, Result
-from tower.store.database import Store
+from tower.store.database import DISK_FULL, Connection, Store
 from tower.system.ballast import Ballast
 from tower.system.disk import free_bytes
 from tower.system.keeperlink import KeeperLink
@@ -38,6 +40,10 @@ WORK: Final = "work"
 
 RESIDENTS: Final = "residents"
 """The bus topic of those who look after residents' processes."""
+
+
+RETRY_SEC: Final = 1.0
+"""Pause before what a full disk refused is tried again."""
 
 
 class StartKeeper(Protocol):
@@ -209,6 +215,30 @@ class Tower:
         """Have the dispatcher look at the queue again, and residents at themselves."""
         self.bus.pulse(WORK)
         self.bus.pulse(RESIDENTS)
+
+    def free(self, live: LiveRun) -> None:
+        """Give back the slot and the seat of a run that is over."""
+        self.live.pop(live.run.id, None)
+        self.bus.pulse(live.run.id)
+        self.wake()
+
+    async def persist(self, transaction: Callable[[Connection], object]) -> None:
+        """Write what has happened already, and so must be written down: a full disk delays it.
+
+        A cancellation takes effect between two tries only.
+        """
+        while True:
+            try:
+                with anyio.CancelScope(shield=True):
+                    await self.store.write(transaction)
+                return
+            except BusyError as error:
+                log.error("store.delayed", error=str(error))
+                if error.code == DISK_FULL and not self.ballast.is_thrown_off:
+                    self.ballast.throw_off()
+                    self.bus.publish([self.event("disk.full")])
+                else:
+                    await anyio.sleep(RETRY_SEC)
 
     def event(
         self,

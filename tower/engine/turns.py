@@ -24,14 +24,17 @@ from tower.core.residence import ResidentState
 from tower.core.states import FlightState, Interruption, RunState
 from tower.engine import places
 from tower.engine.compose import Prepared, told_by, turn_payload
+from tower.engine.conduct import WANTS
+from tower.engine.evidence import printed
 from tower.engine.resident_output import find_result
-from tower.engine.settle import Settlement, settle_unstarted, with_consequence, write_down
+from tower.engine.settle import Settlement, with_consequence, write_down
 from tower.engine.tower import LiveRun, OpenTurn, Resident, Tower, log
+from tower.engine.unstarted import settle_unstarted
 from tower.runners import jsonl, report
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system.files import write_private
-from tower.system.runlog import log_size, read_log
+from tower.system.runlog import log_size
 from tower.system.runrecords import read_exit
 from tower.system.turnfiles import void_turn, write_turn
 
@@ -149,7 +152,8 @@ async def _write(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Wo
     try:
         await anyio.to_thread.run_sync(write)
     except OSError as error:
-        raise BusyError(
+        kind = BusyError if error.errno in WANTS else TowerError
+        raise kind(
             "run-folder",
             f"cannot write turn {turn.number} of {run.agent}: {error.strerror}",
             "look at the space and the rights of the state folder",
@@ -210,10 +214,12 @@ async def _settle(tower: Tower, turn: OpenTurn) -> None:
         failure=None if result is None or result.ok else jsonl.failure(result),
     )
     verdict = replace(verdict, notes=(*verdict.notes, *_noise(turn)))
+    ended = tower.clock() if result is not None or record is None else record.ended_at
     settlement = Settlement(
         run=run,
         started_at=run.started_at,
-        ended_at=tower.clock() if result is not None or record is None else record.ended_at,
+        # The clock may have been set back meanwhile.
+        ended_at=max(ended, run.started_at or 0.0),
         exit=None if result is not None else record,
         reading=evidence.reading,
         verdict=verdict,
@@ -237,8 +243,8 @@ def _gather(live: LiveRun, turn: OpenTurn, out_from: int | None, folder: Path) -
     evidence = Evidence(
         exit=read_exit(folder),
         reading=reading,
-        out_tail=read_log(folder, "stdout", begin, out_to - begin).data.decode(errors="replace"),
-        err_tail=read_log(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).data.decode(errors="replace"),
+        out_tail=printed(folder, "stdout", begin, out_to - begin).decode(errors="replace"),
+        err_tail=printed(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).decode(errors="replace"),
         stopping=live.stopping,
         without_exit=Interruption.LOST if turn.was_alive else Interruption.TOWER_RESTART,
     )

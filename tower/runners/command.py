@@ -39,4 +39,5 @@ def values(agent: Agent, context: Invocation) -> dict[str, str | None]:
         "workspace": context.workspace,
         "run_dir": context.run_dir,
         "session": context.session,
+        "config_dir": context.config_dir,
     }

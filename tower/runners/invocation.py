@@ -21,6 +21,8 @@ class Invocation:
     """The payload file; a resident has none, it is told turn by turn."""
     session: str | None = None
     """What an earlier process of a resident called its conversation."""
+    config_dir: str
+    """The folder of the configuration file."""
     python: str
     """The interpreter that runs the tower: the scripted agent runs on the same one."""
     fake_agent: str

@@ -111,7 +111,7 @@ class Store:
         return result
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run a reading operation beside the writer, over one consistent view."""
+        """Run a reading operation beside the writer, over one consistent view. Raises `BusyError`."""
         if self._inline:
             return self._read(operation)
         return await anyio.to_thread.run_sync(self._read, operation)
@@ -134,6 +134,8 @@ class Store:
                 return operation(connection)
             finally:
                 connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            raise _as_busy(error, "read from") from error
         finally:
             self._readers.put(connection)
 
@@ -220,7 +222,7 @@ def _connect(path: Path, *, read_only: bool = False) -> Connection:
     return connection
 
 
-def _as_busy(error: Exception) -> BusyError:
+def _as_busy(error: Exception, what: str = "write to") -> BusyError:
     text = str(error)
     if "full" in text:
         return BusyError(
@@ -228,9 +230,7 @@ def _as_busy(error: Exception) -> BusyError:
             "cannot write to the database: the disk of the state folder is full",
             "free some space; nothing that was acknowledged is lost, and this request was not carried out",
         )
-    return BusyError(
-        "store", f"cannot write to the database: {text}", "try again; look at the daemon's log if it lasts"
-    )
+    return BusyError("store", f"cannot {what} the database: {text}", "try again; look at the daemon's log if it lasts")
 
 
 def rows(connection: Connection, sql: str, arguments: Iterable[Any] = ()) -> list[sqlite3.Row]:

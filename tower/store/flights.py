@@ -118,10 +118,10 @@ def held(connection: Connection, *reasons: HeldReason) -> list[Flight]:
 
 
 def counts(connection: Connection) -> dict[str, int]:
-    """How many flights are queued, held, parked, starting and running."""
+    """How many flights are queued, held, parked, halted, starting and running."""
     sql = (
-        "SELECT state, count(*) FROM flights WHERE state IN ('queued', 'held', 'parked', 'starting', 'running')"
-        " GROUP BY state"
+        "SELECT state, count(*) FROM flights"
+        " WHERE state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running') GROUP BY state"
     )
     return {found[0]: found[1] for found in rows(connection, sql)}
 

@@ -34,7 +34,11 @@ _POLL_SECONDS: Final = 0.02
 
 
 class StepError(Exception):
-    """A step that cannot be carried out, in words."""
+    """A step that cannot be carried out, in words, and `where` it stands once that is known."""
+
+    def __init__(self, words: str, where: str = "") -> None:
+        super().__init__(f"{where}: {words}" if where else words)
+        self.where = where
 
 
 @dataclass(slots=True)
@@ -60,27 +64,29 @@ def main(argv: list[str]) -> int:
         script = parse(Path(path).read_bytes().decode())
         if os.environ.get("LAYOVER_PROTOCOL") == "jsonl":
             return _stay(script)
-        steps = script.call(os.environ.get("LAYOVER_AGENT", ""), _number())
+        agent, number = os.environ.get("LAYOVER_AGENT", ""), _number()
+        steps = script.call(agent, number)
     except (OSError, UnicodeDecodeError) as error:
         return _refuse(f"cannot read the script {path}: {error}")
     except ScriptError as error:
         return _refuse(f"cannot follow the script {path}: {error}")
     try:
-        perform(steps)
-    except (StepError, OSError) as error:
+        perform(steps, _call_name(script, agent, number))
+    except StepError as error:
         return _refuse(f"cannot go on with the script {path}: {error}")
     return 0
 
 
 def _stay(script: Script) -> int:
     """Take one turn after another until the input ends. What a script says is collected: it is the turn's answer."""
+    agent = os.environ.get("LAYOVER_AGENT", "")
     for line in sys.stdin.buffer:
         told = json.loads(line)
         _turns[:] = [turn := Turn(told["number"], told["payload"].encode())]
         result = {"type": "result", "turn": told["turn"], "ok": True}
         try:
-            perform(script.call(os.environ.get("LAYOVER_AGENT", ""), turn.number))
-        except (StepError, ScriptError, OSError) as error:
+            perform(script.call(agent, turn.number), _call_name(script, agent, turn.number))
+        except (StepError, ScriptError) as error:
             result |= {"ok": False, "error": str(error)}
         result |= {"answer": turn.answer.decode(errors="replace"), **turn.used}
         _turns.clear()
@@ -88,10 +94,24 @@ def _stay(script: Script) -> int:
     return 0
 
 
-def perform(steps: Call) -> None:
-    """Carry out steps in their order."""
-    for step in steps:
-        DO[step.verb](step.value)
+def perform(steps: Call, where: str) -> None:
+    """Carry out steps in their order. Raises `StepError` that names the call (`where`) and the step."""
+    for number, step in enumerate(steps, 1):
+        try:
+            DO[step.verb](step.value)
+        except StepError as error:
+            # What TERM interrupted is not what failed: the steps of `on_term` have said which one it was.
+            raise error if error.where else StepError(str(error), f"{where}, step {number} ({step.verb})") from error
+        except OSError as error:
+            raise StepError(str(error), f"{where}, step {number} ({step.verb})") from error
+
+
+def _call_name(script: Script, agent: str, number: int) -> str:
+    """The call that a run follows, as the checks of a script name it."""
+    own = script.agents.get(agent)
+    calls = script.calls if own is None else own
+    name = "call" if own is None else f"agents.{agent}.call"
+    return f"{name} {min(max(number, 1), len(calls))}"
 
 
 def _number() -> int:
@@ -284,7 +304,7 @@ def _on_term(steps: Call) -> None:
 
     def end(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        perform(steps)
+        perform(steps, "on_term")
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, end)

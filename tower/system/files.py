@@ -11,37 +11,53 @@ from pathlib import Path
 def read_regular(path: Path, limit: int, *, tail: bool = False) -> bytes | None:
     """At most `limit` bytes of a file, from its start or its end; None when there is no such regular file.
 
-    A symbolic link is not followed and a FIFO not waited for: an agent may have made either.
+    A symbolic link is not followed, a FIFO not waited for, a folder not taken for one: an agent may have made any.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        return None
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return None
         if tail and found.st_size > limit:
             file.seek(found.st_size - limit)
         return file.read(limit)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file of mode 0600, whole or not at all for a reader. Raises `OSError`."""
+def write_private(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file of mode 0600, whole or not at all for a reader. Raises `OSError`.
+
+    Unless `durable`, a power cut may lose it: for what can be told from elsewhere.
+    """
     scratch = path.with_name(f".{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         scratch.unlink()
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-    scratch.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(descriptor)
+        scratch.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder survive a power cut. Raises `OSError`."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def size_of(path: Path) -> int:

@@ -6,6 +6,7 @@ How a connection comes to be is `keeping`'s part.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -18,7 +19,6 @@ import anyio
 from tower.core.errors import ConflictError
 from tower.core.launch import KEEPER_PROTOCOL
 from tower.system import procfs
-from tower.system.survivors import reap_orphans
 
 GONE_WITHIN: Final = 5.0
 """Seconds from a keeper's last word to the end of its process."""
@@ -103,6 +103,14 @@ class KeeperLink:
     async def done(self) -> None:
         """Say that the turn is over, so that its limits do not count any more. Raises ConflictError."""
         await self._ask("done")
+
+    def forsake(self) -> None:
+        """End a keeper that does not have its plan yet: it ends by itself when nobody is there to tell it."""
+        child = _children.get(self.pid)
+        if child is not None:
+            child.kill()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     async def aclose(self) -> None:
         """Part from the keeper. Doing so twice is fine."""
@@ -210,17 +218,11 @@ def adopt_child(child: subprocess.Popen[bytes]) -> None:
     _children[child.pid] = child
 
 
-def kill_child(pid: int) -> None:
-    """End a keeper that was started by this process and does not know its plan yet."""
-    _children[pid].kill()
-
-
 def reap_keepers() -> None:
-    """Wait for keepers that have ended, and for what ended after its keeper was killed."""
+    """Wait for keepers of this process's own that have ended."""
     for pid, child in list(_children.items()):
         if child.poll() is not None:
             del _children[pid]
-    reap_orphans()
 
 
 def _read_word(line: str) -> Word | None:

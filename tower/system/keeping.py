@@ -23,7 +23,7 @@ from tower.core.masking import patterns
 from tower.system import procfs
 from tower.system.keeper.ancestry import place_of
 from tower.system.keeper.protocol import command, pack
-from tower.system.keeperlink import KeeperLink, adopt_child, kill_child, reap_keepers
+from tower.system.keeperlink import KeeperLink, adopt_child
 
 if TYPE_CHECKING:
     from tower.system.keeper.protocol import Plan
@@ -70,20 +70,24 @@ class KeeperLostError(TowerError):
         super().__init__("keeper-lost", f"cannot tell whether {run} was started: its keeper ended without a word")
 
 
-async def start_keeper(plan: KeeperPlan, *, on_pid: Callable[[int, int], Awaitable[None]] | None = None) -> KeeperLink:
+async def start_keeper(
+    plan: KeeperPlan,
+    *,
+    spawn: Callable[[KeeperPlan], KeeperLink] | None = None,
+    on_pid: Callable[[int, int], Awaitable[None]] | None = None,
+) -> KeeperLink:
     """Start a keeper, and by it the program; returns when the program is running.
 
-    `on_pid` is awaited with the keeper's pid and start ticks before it is told anything, so that they can be made
-    durable first. When this is cancelled, or `on_pid` raises, before the plan has been sent whole, the keeper is
-    ended and nothing has happened; later on it goes on by itself.
+    `spawn` brings the keeper's process into being: `Nursery.spawn`, or by default an interpreter of its own. `on_pid`
+    is awaited with the keeper's pid and start ticks before it is told anything, so that they can be made durable
+    first. When this is cancelled, or `on_pid` raises, before the plan has been sent whole, the keeper is ended and
+    nothing has happened; later on it goes on by itself.
     Raises StartFailedError, KeeperVoidError, KeeperLostError.
     """
-    reap_keepers()
     packed = pack(_as_it_crosses(plan))
-    link = _spawn(plan)
+    link = await _bring_up(plan, spawn)
     is_told = False
     try:
-        await _await_hello(link)
         if on_pid is not None:
             await on_pid(link.pid, link.ticks)
         try:
@@ -95,7 +99,7 @@ async def start_keeper(plan: KeeperPlan, *, on_pid: Callable[[int, int], Awaitab
     except BaseException as error:
         with anyio.CancelScope(shield=True):
             if not is_told:
-                kill_child(link.pid)
+                link.forsake()
             if not is_told or isinstance(error, TowerError):
                 await link.wait_gone()
             await link.aclose()
@@ -131,8 +135,8 @@ async def connect_keeper(socket_dir: str, socket_name: str, *, run: str, pid: in
     return None
 
 
-def _spawn(plan: KeeperPlan) -> KeeperLink:
-    """A keeper that knows nothing yet. Popen in place costs less than a hop to a thread."""
+def spawn_keeper(plan: KeeperPlan) -> KeeperLink:
+    """A keeper that knows nothing yet. Popen in place costs less than a hop to a thread. Raises StartFailedError."""
     environment: dict[str, str] = {}
     try:
         ours, theirs = socket.socketpair()
@@ -154,10 +158,33 @@ def _spawn(plan: KeeperPlan) -> KeeperLink:
     return KeeperLink(ours, plan.run, child.pid)
 
 
+async def _bring_up(plan: KeeperPlan, spawn: Callable[[KeeperPlan], KeeperLink] | None) -> KeeperLink:
+    """A keeper that has said hello. A nursery that was killed with the request in its hands costs nothing but time."""
+    if spawn is not None:
+        try:
+            return await _greeted(spawn(plan))
+        except StartFailedError:
+            pass
+    return await _greeted(spawn_keeper(plan))
+
+
+async def _greeted(link: KeeperLink) -> KeeperLink:
+    try:
+        await _await_hello(link)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            link.forsake()
+            await link.wait_gone()
+            await link.aclose()
+        raise
+    return link
+
+
 async def _await_hello(link: KeeperLink) -> None:
     started_as = link.pid
     with anyio.move_on_after(HELLO_WITHIN):
-        if await link.read_hello() and link.pid == started_as:
+        # One from the nursery says itself who it is.
+        if await link.read_hello() and started_as in (link.pid, 0):
             return
         raise StartFailedError(link.run, "keeper", "it ended before it said hello")
     raise StartFailedError(link.run, "keeper", f"it did not say hello within {HELLO_WITHIN:.0f} s")

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import grp
 import os
-import resource
 import socket
 import stat
 import struct
@@ -80,17 +79,6 @@ def listen(path: Path, lock: StateLock, *, group: str | None = None) -> Listener
                 raise
     except OSError as error:
         raise _cannot(path, error) from error
-
-
-def raise_descriptor_limit() -> int:
-    """Let this process open as many files as it may at all, and return the soft limit that it was started with.
-
-    Programs that still use select() break above 1024 descriptors, so whoever starts programs gives that back.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return soft
 
 
 def _prepare_folder(folder: Path, gid: int | None) -> None:

@@ -69,10 +69,13 @@ class Redaction:
         """`text` without any living secret, however it is escaped."""
         if not self._forms:
             return text
+        data = text.encode("utf-8", "surrogatepass")
         with self._guard:
+            # Looking is cheap, and nearly always all there is to do; only a find is worth the making of a masker.
+            if not any(form in data for forms in self._forms.values() for form in forms):
+                return text
             if self._masker is None:
                 self._masker = Masker(tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms)))
-            data = text.encode("utf-8", "surrogatepass")
             return (self._masker.feed(data) + self._masker.flush()).decode("utf-8", "surrogatepass")
 
     def _change(self, values: Iterable[str], by: int) -> None:

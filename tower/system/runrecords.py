@@ -6,16 +6,21 @@ record counts as none.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
 from pathlib import Path
 from typing import Any, Final
 
+from tower.core.errors import BusyError
 from tower.core.launch import KEEPER_PROTOCOL, ExitRecord, StartRecord
 from tower.system import procfs
 from tower.system.keeper.protocol import EXIT, START
-from tower.system.keeper.records import BLOCK, create_start
+from tower.system.keeper.records import BLOCK, EXIT_DRAFTS, create_start
+
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
 
 _Fields = dict[str, tuple[type, ...]]
 
@@ -57,6 +62,12 @@ def started_at(folder: str | Path) -> float | None:
         return None
 
 
+def last_sign(folder: str | Path) -> float | None:
+    """When the run in `folder` last printed something, in seconds since the epoch; None when it never did."""
+    signs = [log.lstat().st_mtime for log in Path(folder).glob("std*.log*") if log.lstat().st_size]
+    return max(signs, default=None)
+
+
 def read_exit(folder: str | Path) -> ExitRecord | None:
     """How the program of the run in `folder` ended; None while it runs, and when its end was not recorded."""
     fields = _read(Path(folder, EXIT), _EXIT_FIELDS)
@@ -79,11 +90,24 @@ def void_start(folder: str | Path) -> bool:
         os.close(fd)
 
 
+def remove_drafts(folder: str | Path) -> None:
+    """Remove what a keeper that was killed had set aside, or half written. Only where no keeper is alive any more."""
+    starts = (path.name for path in Path(folder).glob(f"{START}.*"))
+    for name in (*EXIT_DRAFTS, *starts):
+        with contextlib.suppress(OSError):
+            Path(folder, name).unlink()
+
+
 def _read(path: Path, wanted: _Fields) -> dict[str, Any]:
-    """The wanted fields, all of them of the right kind, or nothing. Unknown ones are a newer keeper's."""
+    """The wanted fields, all of them of the right kind, or nothing. Unknown ones are a newer keeper's.
+
+    Raises `BusyError` when the machine cannot tell just now: a record that is there must not be taken for none.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise BusyError("shortage", f"cannot read {path}: {error.strerror}", "it is tried again") from error
         return {}
     try:
         found = json.loads(os.read(fd, BLOCK))

@@ -18,8 +18,12 @@ ANSWER_SEC: Final = 3.0
 
 
 def unit_of(cgroup: str) -> tuple[str, bool] | None:
-    """The unit that `/proc/self/cgroup` names (`0::/system.slice/tower.service`); whether a user's manager runs it."""
-    path = next((line[3:] for line in cgroup.splitlines() if line.startswith("0::")), "")
+    """The unit that `/proc/self/cgroup` names (`0::/system.slice/tower.service`); whether a user's manager runs it.
+
+    Where the machine has control groups of version 1, systemd's own hierarchy says so (`1:name=systemd:/...`).
+    """
+    groups = {name: path for _, name, path in (line.split(":", 2) for line in cgroup.splitlines())}
+    path = groups.get("") or groups.get("name=systemd", "")
     parts = [part for part in path.split("/") if part.endswith(".service")]
     # Below a user's manager its own unit stands first (`user@1000.service/app.slice/tower.service`).
     units = [part for part in parts if not part.startswith("user@")]

@@ -26,6 +26,9 @@ GROUPS_BYTES: Final = 1024
 
 GONE: Final = -1
 
+FIRST: Final = 1
+"""The first process. Where it may gain no rights either (some containers), that tells nothing of anybody."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
@@ -80,6 +83,9 @@ def _origin(pid: int, keeper_sockets: str, own_pid: int) -> tuple[str | None, st
     if run is None and own_pid in (procfs.ancestors(pid) or ()):
         # The tower inherits what a killed keeper leaves behind.
         return None, "the tower itself has started or inherited it"
+    if run is None and procfs.has_no_new_privs(pid) and not procfs.has_no_new_privs(FIRST):
+        # Every run is marked so, for good and with all that it forks: this outlives keeper, tower and environment.
+        return None, "it may gain no rights (no_new_privs), as what a run has started may not"
     return run, None
 
 

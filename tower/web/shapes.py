@@ -134,9 +134,10 @@ class Itinerary(_Shape):
     max_hops: int
     max_runs: int
     runs_started: int
-    fuel_limit_usd: float | None
-    fuel_spent_usd: float | None
-    cost: str = Field(description="`$1.20`; `$1.20+` when a run in it is unknown; `not reported` when all are")
+    cost: str | None = Field(
+        description="`$1.20`; `$1.20+` when a run in it is unknown; `not reported` when all are; null before the first"
+    )
+    cost_usd: float | None = Field(description="what was reported; null when nothing was")
 
 
 class Itineraries(_Shape):
@@ -214,6 +215,7 @@ class Queue(_Shape):
     queued: int
     held: int
     parked: int
+    halted: int
 
 
 class Status(_Shape):

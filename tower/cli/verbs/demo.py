@@ -32,7 +32,7 @@ def command(keep: bool) -> int:
         with throwaway.served(place) as api:
             screen.out(f"\n$ tower send writer '{LINE}' --wait")
             sent = api.post("/flights", {"to": "writer", "body": LINE})
-            verdict, seen = waiting.until_over(api, sent["itinerary"])
+            verdict, seen = waiting.until_over(api, sent["itinerary"], ends_with_us=True)
             answers = [_show(api, run) for run in seen["runs"]]
         good = _shown(place, "\n".join(answers)) and verdict.code == exits.DONE
         waiting.say(verdict)

@@ -15,11 +15,12 @@ def command() -> None:
 
 @command.command("on")
 @options.socket
-@click.argument("why", default="")
-def on(socket: str | None, why: str) -> None:
-    """Start nothing any more and end every run; WHY is shown wherever the stop is. It survives restarts."""
+@click.argument("why", nargs=-1)
+def on(socket: str | None, why: tuple[str, ...]) -> None:
+    """Start nothing any more and end every run; WHY, all that follows, is shown wherever the stop is. It survives
+    restarts."""
     try:
-        options.reach(socket).post("/ground-stop", {"why": why})
+        options.reach(socket).post("/ground-stop", {"why": " ".join(why)})
     except UnreachableError as error:
         # The switch is a file, so that it works when nothing answers.
         if folder := options.state_dir():

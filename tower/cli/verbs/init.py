@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
+from typing import Final
 
 import click
 
 from tower.cli import scaffold, screen
+from tower.client.wire import SUN_PATH_BYTES
 from tower.core.errors import ConflictError
 from tower.system.git import git_version
 
-WORKSPACE = "workspace"
+WORKSPACE: Final = "workspace"
+SOCKET: Final = ".layover/tower.sock"
 
 
 @click.command("init", short_help="Write a factory that runs at once.")
@@ -20,13 +24,14 @@ def command(name: str | None) -> None:
     """Write a commented configuration file, prompts and two scripts as agents into the folder NAME (made if it is not
     there), or into this one.
 
-    Agents work in the repository of that folder; where it has none, one is made in workspace/. Asks nothing and
-    overwrites nothing.
+    Agents work in the repository that the folder is in; where it is in none, one is made in workspace/. Asks nothing
+    and overwrites nothing.
     """
     git_version()
     folder = (Path.cwd() / (name or "")).absolute()
-    own = (folder / ".git").exists()
-    new = not own and not (folder / WORKSPACE / ".git").exists()
+    made = (folder / WORKSPACE / ".git").exists() and not (folder / ".git").exists()
+    around = None if made else _repository_around(folder)
+    new = around is None and not made
     if new and (folder / WORKSPACE).exists():
         raise ConflictError(
             "no-repository",
@@ -35,9 +40,7 @@ def command(name: str | None) -> None:
         )
     files = [file for file in scaffold.files("init") if new or not file.startswith(f"{WORKSPACE}/")]
     values = {
-        "WORK_DIR": scaffold.toml_text("." if own else WORKSPACE),
-        "WRITER": scaffold.toml_text(folder / "agents" / "writer.sh"),
-        "REVIEWER": scaffold.toml_text(folder / "agents" / "reviewer.sh"),
+        "WORK_DIR": scaffold.toml_text("." if around else WORKSPACE),
     }
     scaffold.write("init", files, folder, values)
     if new:
@@ -46,5 +49,22 @@ def command(name: str | None) -> None:
         screen.out(str(folder / file))
     enter = f"cd {shlex.quote(name)} && " if name else ""
     screen.say(f'now: {enter}tower serve\nand elsewhere: {enter}tower send writer "Hello" --wait')
-    if own:
-        screen.say("the writer works in this repository and could edit layover.toml: review what it changes")
+    if around:
+        which = "this repository" if around == folder.resolve() else f"this folder of the repository {around}"
+        screen.say(f"the writer works in {which} and could edit layover.toml: review what it changes")
+    _warn_of_long_path(folder)
+
+
+def _repository_around(folder: Path) -> Path | None:
+    """The top of the git repository that a folder is in; a repository inside another is nothing to make unasked."""
+    return next((place for place in (folder.resolve(), *folder.resolve().parents) if (place / ".git").exists()), None)
+
+
+def _warn_of_long_path(folder: Path) -> None:
+    socket = folder / SOCKET
+    length = len(os.fsencode(socket))
+    if length > SUN_PATH_BYTES:
+        screen.say(
+            f"before `tower serve`: its control socket would be {socket}, a path of {length} bytes, and the system"
+            f' takes at most {SUN_PATH_BYTES}; set [layover] socket = "/run/user/{os.geteuid()}/NAME.sock" or the like'
+        )

@@ -13,7 +13,13 @@ from tower.client import follow
 @click.command("logs", short_help="What a run's program wrote.")
 @options.socket
 @click.argument("run")
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on until the run has ended.")
+@click.option(
+    "-f",
+    "--follow",
+    "following",
+    is_flag=True,
+    help="Go on until the run has ended; wait for one that has not started.",
+)
 @click.option("--stderr", is_flag=True, help="Its standard error instead of its standard output.")
 @click.option("--tail", type=click.IntRange(0), metavar="BYTES", help="Begin so many bytes before the end.")
 def command(socket: str | None, run: str, following: bool, stderr: bool, tail: int | None) -> None:
@@ -24,7 +30,7 @@ def command(socket: str | None, run: str, following: bool, stderr: bool, tail: i
     api = options.reach(socket)
     pieces = follow.log(
         api,
-        named.run(api, run),
+        named.run(api, run, wait=following),
         screen.say,
         stream="stderr" if stderr else "stdout",
         offset=-tail if tail else 0,

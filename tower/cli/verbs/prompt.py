@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from tower.cli import factories, options, screen
-from tower.core.errors import NotFoundError
+from tower.cli import agents, bodies, factories, options, screen
 
 
 @click.command("prompt", short_help="What a run of an agent would be told; starts nothing.")
@@ -17,16 +16,18 @@ from tower.core.errors import NotFoundError
 @click.argument("agent")
 @click.argument("body", default="")
 def command(config: str, agent: str, body: str) -> None:
-    """Print exactly what a run of AGENT would receive for BODY, composed as for a real run. No tower is needed."""
+    """Print exactly what a run of AGENT would receive for BODY, composed as for a real run. No tower is needed.
+
+    BODY is the text, - for standard input, or @FILE, as in `tower send`.
+    """
     factory = factories.good(options.config_path(config))
     if agent not in factory.agents:
-        known = ", ".join(sorted(factory.agents))
-        raise NotFoundError("unknown-agent", f"cannot find an agent called {agent!r}", f"there are: {known}")
+        raise agents.unknown(agent, factory.agents)
     from tower.engine.compose import preview
     from tower.system.statedir import StateDir
 
     hangars = StateDir(Path(factory.settings.state_dir)).hangars
-    told = preview(factory, agent, body, hangars=hangars, person=_login())
+    told = preview(factory, agent, bodies.text(body), hangars=hangars, person=_login())
     screen.whole(told.encode(errors="surrogateescape"))
 
 

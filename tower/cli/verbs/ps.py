@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from tower.cli import options, screen, words
+from tower.cli import agents, options, screen, words
 
 SHOWN: Final = 100
 """Runs that are shown unless told otherwise: some screens full; a factory keeps thousands."""
@@ -21,8 +21,11 @@ SHOWN: Final = 100
 @click.option("-n", "--limit", type=click.IntRange(1), default=SHOWN, show_default=True, help="At most so many runs.")
 def command(socket: str | None, as_json: bool, quiet: bool, everything: bool, agent: str | None, limit: int) -> None:
     """List runs: one process of an agent each, started by a flight (message)."""
-    answer = options.reach(socket).get("/runs", {"all": everything or None, "agent": agent, "limit": limit})
+    api = options.reach(socket)
+    answer = api.get("/runs", {"all": everything or None, "agent": agent, "limit": limit})
     runs = answer["runs"]
+    if agent and not runs:
+        agents.require(api, agent)
     if as_json:
         screen.document(answer)
     elif quiet:
@@ -31,7 +34,7 @@ def command(socket: str | None, as_json: bool, quiet: bool, everything: bool, ag
     else:
         screen.table(("RUN", "AGENT", "STATE", "STARTED", "TOOK", "COST", "REASON"), map(_row, runs))
     if len(runs) == limit:
-        screen.say(f"the first {limit} runs; --limit shows more")
+        screen.say(f"only the first {limit}; --limit shows more")
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from tower.cli import options, screen
+from tower.cli import agents, options, screen, words
 
 SHOWN: Final = 100
 """Flights that are shown unless told otherwise."""
@@ -20,8 +20,11 @@ SHOWN: Final = 100
 @click.option("-n", "--limit", type=click.IntRange(1), default=SHOWN, show_default=True, help="At most so many.")
 def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, limit: int) -> None:
     """List the flights (messages) that have not started, in the order in which they would, each with its reason."""
-    answer = options.reach(socket).get("/flights", {"waiting": True, "agent": agent, "limit": limit})
+    api = options.reach(socket)
+    answer = api.get("/flights", {"waiting": True, "agent": agent, "limit": limit})
     flights = answer["flights"]
+    if agent and not flights:
+        agents.require(api, agent)
     if as_json:
         screen.document(answer)
     elif quiet:
@@ -30,7 +33,7 @@ def command(socket: str | None, as_json: bool, quiet: bool, agent: str | None, l
     else:
         screen.table(("FLIGHT", "TO", "FROM", "STATE", "SINCE", "WAITS FOR"), map(_row, flights))
     if len(flights) == limit:
-        screen.say(f"the first {limit} flights; --limit shows more")
+        screen.say(f"only the first {limit}; --limit shows more")
 
 
 def _row(flight: dict[str, Any]) -> tuple[str, ...]:
@@ -40,5 +43,5 @@ def _row(flight: dict[str, Any]) -> tuple[str, ...]:
         flight["sender"]["name"],
         flight["state"],
         screen.brief(flight["created_at"]),
-        flight.get("waits_for") or flight["reason"] or "",
+        words.why(flight, screen.brief),
     )

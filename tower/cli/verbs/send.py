@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any, BinaryIO, Final
+import os
+from typing import Any
 
 import click
 
-from tower.cli import exits, options, screen, waiting
-from tower.core.errors import InvalidError
-
-READ_BYTES: Final = 64 << 20
-"""Most that is read of a body before the tower is asked; its own limit (`max_body_bytes`) is far lower."""
+from tower.cli import agents, bodies, exits, options, screen, waiting, words
+from tower.client.api import Api
+from tower.core.errors import NotFoundError
 
 
-@click.command("send", short_help="Send a flight (message) to an agent.")
+class Send(click.Command):
+    """Says of a command line that cannot be read what is usually meant by it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(f"{error.message} {_DASHES}", ctx) from None
+        except click.MissingParameter as error:
+            if not any(word.startswith("-") for word in given):
+                raise
+            raise click.UsageError(f"{error.format_message()} {_DASHES}", ctx) from None
+        except click.UsageError as error:
+            if not error.message.startswith("Got unexpected extra argument"):
+                raise
+            raise click.UsageError(
+                f'{error.message} A text of several words is one BODY in quotes: tower send AGENT "..."', ctx
+            ) from None
+
+
+_DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-..."'
+
+
+@click.command("send", cls=Send, short_help="Send a flight (message) to an agent.")
 @options.socket
 @options.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Print the id only, and no words.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print the id, or with --wait the answer, and no words if all is well."
+)
 @click.argument("agent")
 @click.argument("body")
 @click.option("--key", metavar="KEY", help="Send once: the same key with the same body names the same flight.")
@@ -34,61 +58,39 @@ def command(
     agent's run it is sent by that agent, along its routes.
     """
     api = options.reach(socket)
-    request = {"to": agent, "body": _text(body), **{key: value for key, value in choices.items() if value is not None}}
-    accepted = api.post("/flights", request)
+    chosen = {key: value for key, value in choices.items() if value is not None}
+    accepted = _accepted(api, {"to": agent, "body": bodies.text(body), **chosen})
     if not quiet:
         _say_accepted(accepted)
     if not wait:
         screen.document(accepted) if as_json else screen.out(accepted["flight"]["id"])
         return exits.DONE
-    verdict, story = waiting.until_over(api, accepted["itinerary"])
+    verdict, story = waiting.until_over(api, accepted["itinerary"], quiet=quiet)
     runs = [run["id"] for run in story["runs"] if accepted["flight"]["id"] in run["flights"]]
     answer = waiting.answer(api, runs[-1]) if verdict.code == exits.DONE and runs else None
     if as_json:
-        text = None if answer is None else answer.decode(errors="replace")
-        screen.document({"itinerary": story, "flight": accepted["flight"]["id"], "answer": text})
+        said = None if answer is None else answer.decode(errors="replace")
+        screen.document({"itinerary": story, "flight": accepted["flight"]["id"], "answer": said})
     elif answer is not None:
         screen.raw(answer if answer.endswith(b"\n") else answer + b"\n")
-    waiting.say(verdict)
+    if verdict.code != exits.DONE or not quiet:
+        waiting.say(verdict)
     return verdict.code
+
+
+def _accepted(api: Api, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return api.post("/flights", request)
+    except NotFoundError as error:
+        # A run may send, but not ask for the list that a near name would be found in.
+        if error.code == "unknown-agent" and "LAYOVER_RUN_TOKEN" not in os.environ:
+            agents.require(api, request["to"])
+        raise
 
 
 def _say_accepted(accepted: dict[str, Any]) -> None:
     flight = accepted["flight"]
     again = " already" if accepted["duplicate"] else ""
-    reason = flight.get("waits_for") or flight["reason"]
+    reason = words.why(flight, screen.when)
     waits = f", waits for {reason}" if reason else ""
     screen.say(f"flight to {flight['to']} is{again} {flight['state']}{waits}; itinerary {accepted['itinerary']}")
-
-
-def _text(body: str) -> str:
-    """The body that the argument stands for. Raises `InvalidError` for one that cannot be read or is no UTF-8."""
-    if body == "-":
-        return _decoded(sys.stdin.buffer, "standard input")
-    if body.startswith("@"):
-        from pathlib import Path
-
-        try:
-            with Path(body[1:]).open("rb") as file:
-                return _decoded(file, body[1:])
-        except OSError as error:
-            raise InvalidError("body-unreadable", f"cannot read the body from {body[1:]}: {error.strerror}") from error
-    return _checked(body.encode(errors="surrogateescape"), "the argument")
-
-
-def _decoded(stream: BinaryIO, name: str) -> str:
-    data = stream.read(READ_BYTES + 1)
-    if len(data) > READ_BYTES:
-        raise InvalidError("body-too-large", f"cannot send {name}: it is longer than {READ_BYTES} bytes")
-    return _checked(data, name)
-
-
-def _checked(data: bytes, name: str) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidError(
-            "body-not-utf8",
-            f"cannot send {name}: byte {error.start} (0x{data[error.start]:02x}) is not UTF-8",
-            "a body is text; put binary data into a file of the workspace and send its path",
-        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,19 +47,19 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     yield "state", itinerary["state"]
     yield "since", screen.when(itinerary["created_at"])
     yield "runs", f"{itinerary['runs_started']} of at most {itinerary['max_runs']}"
-    yield "cost", itinerary["cost"]
+    yield "cost", itinerary["cost"] or words.NOTHING
 
 
 def _story(itinerary: dict[str, Any]) -> None:
     """Each flight in order, and under it the runs that it woke."""
     rows: list[tuple[str, ...]] = []
     for flight in itinerary["flights"]:
-        why = flight.get("waits_for") or flight["reason"] or ""
+        why = words.why(flight, screen.brief)
         what = f"{flight['sender']['name']} -> {flight['to']}"
         when = screen.brief(flight["created_at"])
         rows.append((screen.shown(flight["id"]), what, flight["outcome"] or flight["state"], when, "", "", why))
         rows += [
-            (screen.shown(run["id"]), f"run {run['attempt']} of {run['agent']}", *_how(run))
+            (screen.shown(run["id"]), f"attempt {run['attempt']} of {run['agent']}", *_how(run))
             for run in itinerary["runs"]
             if flight["id"] in run["flights"]
         ]
@@ -89,10 +90,9 @@ def _gap() -> None:
 
 
 def _body(body: str) -> None:
-    """A body is of many lines, so it has its own place on a terminal; on a pipe `--json` has it whole."""
-    if screen.on_terminal():
-        screen.out("")
-        screen.whole(body.encode(errors="replace"))
+    """A body is of many lines, so it comes last, behind an empty line."""
+    screen.out("")
+    screen.whole(body.encode(errors="replace"))
 
 
 def _flight(flight: dict[str, Any]) -> Pairs:
@@ -104,7 +104,7 @@ def _flight(flight: dict[str, Any]) -> Pairs:
     yield "state", flight["state"]
     if flight["outcome"]:
         yield "outcome", flight["outcome"]
-    if why := flight.get("waits_for") or flight["reason"]:
+    if why := words.why(flight, screen.when):
         yield "reason", why
     yield "sent", screen.when(flight["created_at"])
     if flight["ended_at"]:
@@ -126,12 +126,19 @@ def _run(run: dict[str, Any]) -> Pairs:
     yield "state", run["state"]
     yield from _ending(run)
     yield from _usage(run)
-    yield "workspace", f"{run['workspace']} ({run['workspace_kind']})" if run["workspace"] else words.NOTHING
+    yield "workspace", f"{run['workspace']} ({_kind(run)})" if run["workspace"] else words.NOTHING
     if run["turn"] is not None:
         yield "process", f"{run['process']} (its turn {run['turn']})"
     yield "folder", run["folder"] or words.NOTHING
     for note in run["notes"]:
         yield "note", note
+
+
+def _kind(run: dict[str, Any]) -> str:
+    """A snapshot is removed when its run has ended; one that could not be is still there to be looked at."""
+    kind = str(run["workspace_kind"])
+    gone = kind == "snapshot" and run["state"] == "ended" and not os.path.isdir(run["workspace"])  # noqa: PTH112 - see `discover`
+    return f"{kind}, removed" if gone else kind
 
 
 def _ending(run: dict[str, Any]) -> Pairs:

@@ -59,7 +59,7 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if stop:
         yield "ground stop", f"since {screen.when(stop['since'])} by {stop['by']}: {stop['why'] or 'no reason given'}"
     yield "slots", f"{slots['used']} of {slots['of']} in use"
-    yield "queue", ", ".join(f"{queue[state]} {state}" for state in ("queued", "held", "parked"))
+    yield "queue", ", ".join(f"{queue[state]} {state}" for state in ("queued", "held", "parked", "halted"))
     for key in status["needs_restart"]:
         yield "needs restart", key
     for text in status["warnings"]:
@@ -84,7 +84,7 @@ def _resident(one: dict[str, Any]) -> Row:
 
 
 def _hold(flight: dict[str, Any]) -> Row:
-    return screen.shown(flight["id"]), flight["to"], flight["held_reason"] or "", flight["reason"] or ""
+    return screen.shown(flight["id"]), flight["to"], flight["held_reason"] or "", words.why(flight, screen.brief)
 
 
 def _problem(finding: findings.Finding) -> Row:

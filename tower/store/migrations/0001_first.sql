@@ -46,7 +46,8 @@ CREATE TABLE flights (
 CREATE INDEX flights_of_itinerary ON flights (itinerary);
 -- The queue of one agent, in the order in which it is served; ended flights do not weigh on it.
 CREATE INDEX flights_queued ON flights (receiver, priority DESC, created_at, id) WHERE state = 'queued';
-CREATE INDEX flights_waiting ON flights (state) WHERE state IN ('queued', 'held', 'parked', 'starting', 'running');
+CREATE INDEX flights_open ON flights (state)
+  WHERE state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running');
 CREATE INDEX flights_key ON flights (key, receiver, created_at) WHERE key IS NOT NULL;
 CREATE INDEX flights_sent_by ON flights (sender_ref) WHERE sender_ref IS NOT NULL;
 

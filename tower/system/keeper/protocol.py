@@ -69,12 +69,21 @@ VOID: Final = ".void"
 LENGTH_BYTES: Final = 4
 """Big-endian, before the marshalled plan."""
 
+ARGUMENT_BYTES: Final = 12 << 10
+"""Room for the argument vector of a keeper: the interpreter, a folder (PATH_MAX is 4096 each), a run and a place."""
+
 _BOOT: Final = "import sys;sys.path.append({root!r});from tower.system.keeper.main import main;main()"
 
 
 def command(python: str, root: str, socket_dir: str, run: str, place: str) -> list[str]:
     """The argument vector of a keeper; `root` is the folder that holds the package `tower`."""
     return [python, "-I", "-S", "-c", _BOOT.format(root=root), NAME, socket_dir, run, place]
+
+
+def nursery_command(python: str, root: str) -> list[str]:
+    """The argument vector of a nursery, which forks keepers: long enough to be overwritten by that of any of them."""
+    boot = f"import sys;sys.path.append({root!r});from tower.system.keeper.nursery import main;main()"
+    return [python, "-I", "-S", "-c", boot, " " * ARGUMENT_BYTES]
 
 
 def pack(plan: Plan) -> bytes:

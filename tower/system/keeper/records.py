@@ -25,6 +25,9 @@ MOST_LEFT: Final = 100
 
 LONGEST_TEXT: Final = 300
 
+EXIT_DRAFTS: Final = (f"{EXIT}.2", f"{EXIT}.1")
+"""Under which names the blocks for the exit record are set aside; the last one is used first."""
+
 
 def encode(fields: Mapping[str, Value]) -> bytes:
     """A flat JSON object in ASCII. The `json` package would double the time that a keeper takes to start."""
@@ -117,7 +120,7 @@ class ExitFile:
         self._folder = folder
         self.is_written = False
         self._drafts: list[tuple[str, int]] = []
-        for name in (f"{EXIT}.2", f"{EXIT}.1"):
+        for name in EXIT_DRAFTS:
             fd = create(name, folder)
             self._drafts.append((name, fd))
             os.posix_fallocate(fd, 0, BLOCK)

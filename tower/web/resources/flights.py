@@ -89,6 +89,20 @@ async def show(identity: Identity, door: Door, caller: Asking) -> Json:
     return Json(await door.flights.show(caller, identity))
 
 
+class Retry(BaseModel):
+    """How to do it again."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    note: Text | None = Field(default=None, max_length=10_000, description="words for the next run")
+
+
+@router.post("/{identity}/retry", response_model=shapes.Flight)
+async def retry(identity: Identity, wanted: Retry, door: Door, caller: Asking) -> Json:
+    """Do a flight again that is over and did not succeed, with a handover note."""
+    return Json(await door.flights.retry(caller, identity, note=wanted.note))
+
+
 @router.delete("/{identity}", response_model=shapes.Flight)
 async def cancel(identity: Identity, door: Door, caller: Asking) -> Json:
     """Cancel what has not started; of what runs, the run is asked to end."""

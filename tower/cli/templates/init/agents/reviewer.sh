@@ -6,4 +6,8 @@ set -eu
 cat >/dev/null
 echo 'Changed and not committed:'
 git status --short
-git diff HEAD
+if git rev-parse --quiet --verify HEAD >/dev/null; then
+  git diff HEAD -- .
+else
+  echo 'Nothing has been committed here so far.'
+fi

@@ -1,0 +1,29 @@
+"""Small files, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tower.system.files import write_private
+
+
+def test_a_file_that_cannot_be_flushed_leaves_the_old_one_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "answer.txt"
+    write_private(place, b"old")
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            write_private(place, b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"answer.txt": b"old"}
+    write_private(place, b"new")
+    assert place.read_bytes() == b"new"
