@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tower.core.admission import Decision, Hold, Rails, Refuse, Seat, Start, Wait, decide, seat_of
 from tower.core.factory import Access, Agent, Factory, Route, Runner, Settings
