@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,16 +33,16 @@ Cli = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to stand in, and an environment that names no tower."""
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to stand in, and an environment that names no tower. Its path is short, as sockets need it."""
     for name in list(os.environ):
         if name.startswith(("TOWER_", "LAYOVER_", "XDG_", "NO_COLOR")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", PACKAGE)
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
+    with tempfile.TemporaryDirectory(prefix="tc-") as folder:
+        monkeypatch.chdir(folder)
+        yield Path(folder)
+        monkeypatch.undo()
 
 
 @pytest.fixture

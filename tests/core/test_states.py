@@ -13,7 +13,8 @@ def test_every_state_is_of_exactly_one_kind_and_stands_in_the_table() -> None:
     assert set(FlightState) == MOVES.keys()
     assert set(FlightState) == WAITING | ALIVE | OVER
     assert not WAITING & ALIVE
-    assert not (WAITING | ALIVE) & OVER
+    assert not WAITING & OVER
+    assert not ALIVE & OVER
 
 
 @given(st.sampled_from(FlightState), st.lists(st.sampled_from(FlightState), max_size=20))

@@ -278,7 +278,12 @@ def test_a_turn_past_its_limit_costs_the_process_and_is_recovered_with_a_handove
     (stay.daemon.folder / "program.py").write_text(PROGRAM.replace('"hang"', '"no"'))
     # Nothing runs longer than a turn may while nothing is asked of it.
     told = stay.turn("payload")["answer"]
-    for words in ("this is the first for a new process", "its turn ran for longer than timeout_sec", "timed_out", "fine"):
+    for words in (
+        "this is the first for a new process",
+        "its turn ran for longer than timeout_sec",
+        "timed_out",
+        "fine",
+    ):
         assert words in told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -250,6 +251,18 @@ async def test_a_start_that_nobody_can_read_any_more_goes_through_the_policy(sce
     (keeper.folder / "start").write_text("nonsense")
     async with scene.tower(CODER, is_dispatching=False):
         assert (await scene.flight(flight)).attempt == 2
+        scene.assert_free()
+
+
+async def test_a_start_whose_folder_a_power_cut_took_is_in_doubt(scene: Scene) -> None:
+    flight, keeper = await killed_before_the_record(scene)
+    await keeper.vanishes()
+    shutil.rmtree(keeper.folder)
+    async with scene.tower(CODER, is_dispatching=False):
+        queued, run = await scene.flight(flight), await scene.run(flight)
+        assert (queued.state, queued.attempt, queued.cause) == ("queued", 2, Cause.RECOVERY)
+        assert (run.outcome, run.started_at) == (Outcome.INTERRUPTED, run.claimed_at)
+        assert (await scene.itinerary(flight)).runs_started == 1
         scene.assert_free()
 
 

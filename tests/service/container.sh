@@ -32,7 +32,6 @@ finish() {
 	if [ -n "$keep" ]; then
 		echo "kept: $scratch" >&2
 	else
-		"${engine[@]}" unshare true 2> /dev/null || true
 		umount "$scratch/store/overlay" 2> /dev/null || true
 		rm -rf --one-file-system "$scratch"
 	fi

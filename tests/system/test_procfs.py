@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,11 +72,12 @@ def test_ancestors_of_nobody_cannot_be_told(child: subprocess.Popen[bytes]) -> N
     assert procfs.ancestors(child.pid) is None
 
 
-def test_ancestors_where_other_users_are_hidden(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_ancestors_where_other_users_are_hidden() -> None:
     """The walk ends at a process of another user; one of the same user that is hidden leaves it untold."""
-    root = Path("/tmp", tmp_path_factory.mktemp("hidden").name)
+    root = Path(tempfile.mkdtemp(prefix="hidden-", dir="/tmp"))
     shutil.copytree(Path(ROOT, "tower/system"), root / "tower/system")
-    root.chmod(0o755)
+    for folder in (root, root / "tower"):
+        folder.chmod(0o755)
     user = "setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 -I -S -c"
     see = f"import os, sys; sys.path.append('{root}'); from tower.system import prctl, procfs"
     other = f"{see}; print(procfs.ancestors(os.getpid()), os.getppid())"

@@ -97,3 +97,13 @@ def test_a_full_disk_is_worth_trying_again(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "mkdir", full)
     with pytest.raises(BusyError, match="no space left"):
         prepare(tmp_path / "state")
+
+
+def test_the_names_that_lead_to_a_new_one_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("tower.system.statedir.sync_folder", synced.append)
+    state = prepare(tmp_path / "new" / "state")
+    assert {tmp_path, tmp_path / "new", state.root} == set(synced)
+    synced.clear()
+    prepare(state.root)
+    assert synced == []

@@ -113,7 +113,10 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
             adopt = partial(_adopt, tower, live, process, keeper)
             tower.tasks.start_soon(see_through, tower, live, adopt, name=f"adopt {live.run.id}")
         case Settlement.VOID_AND_REQUEUE:
-            if await forbid(Path(process.folder)):
+            if live.run.workspace is not None and not Path(process.folder).exists():
+                # A power cut took the folder, which was there, and with it who had started the run, if anybody had.
+                await _settle_gone(tower, live, process)
+            elif await forbid(Path(process.folder)):
                 await settle_unstarted(tower, live, None)
             elif read_start(process.folder) is not None:
                 # A keeper of the tower that is gone made `start` at this very moment: it decides.

@@ -88,6 +88,9 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
     judged = verdict(evidence)
     record = evidence.exit
     began = started_at(folder)
+    if began is None and not folder.exists():
+        # A power cut took it: in doubt, a run counts as begun, and it cannot have before it was claimed.
+        began = live.run.claimed_at
     ended = record.ended_at if record else max(seen_at or 0.0, last_sign(folder) or 0.0) or tower.clock()
     settlement = Settlement(
         run=live.run,

@@ -99,12 +99,20 @@ async def _until_over(tower: Tower, turn: OpenTurn) -> bool:
             if turn.result is not None:
                 return True
             if turn.is_refused or turn.is_cut_off:
-                if await anyio.to_thread.run_sync(void_turn, folder, turn.number):
+                if await anyio.to_thread.run_sync(_is_void, folder, turn):
                     return False
                 if turn.is_cut_off:
                     return True
                 turn.is_refused = False
             await news.wait()
+
+
+def _is_void(folder: Path, turn: OpenTurn) -> bool:
+    """See to it that the turn is not told any more; False when it was, or may have been."""
+    if turn.live.run.state is RunState.RUNNING and not folder.exists():
+        # A power cut took the folder, which was there, and with it what was told.
+        return False
+    return void_turn(folder, turn.number)
 
 
 async def _give_back(tower: Tower, resident: Resident, turn: OpenTurn) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tower.core.errors import BusyError, InvalidError, TowerError
+from tower.system.files import sync_folder
 
 PRIVATE: Final = 0o700
 """Mode of every folder here: bodies, logs and memory are nobody else's business."""
@@ -92,7 +93,11 @@ def prepare(root: Path) -> StateDir:
 
 
 def _make_private(folder: Path) -> None:
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    for place in missing:
+        # What is acknowledged later is only as safe as the names that lead to it.
+        sync_folder(place.parent)
     found = folder.stat()
     if found.st_uid != os.geteuid():
         raise InvalidError(

@@ -64,7 +64,9 @@ def _warn_of_long_path(folder: Path) -> None:
     socket = folder / SOCKET
     length = len(os.fsencode(socket))
     if length > SUN_PATH_BYTES:
+        own = Path(f"/run/user/{os.geteuid()}")
+        short = own if own.is_dir() else Path("/run/tower")
         screen.say(
             f"before `tower serve`: its control socket would be {socket}, a path of {length} bytes, and the system"
-            f' takes at most {SUN_PATH_BYTES}; set [layover] socket = "/run/user/{os.geteuid()}/NAME.sock" or the like'
+            f' takes at most {SUN_PATH_BYTES}; set [layover] socket = "{short}/NAME.sock" or the like'
         )
