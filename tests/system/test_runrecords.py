@@ -86,6 +86,27 @@ def test_an_exit_is_written_twice_and_always_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["exit.json"]
 
 
+def test_with_the_last_record_goes_what_was_not_needed_before_the_folder_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    record = ExitFile(folder)
+    synced: list[set[str]] = []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append({path.name for path in tmp_path.iterdir()}))
+    record.write(exit_fields(ended_at=1.0), is_last=True)
+    os.close(folder)
+    assert synced[-1] == {"exit.json"}
+
+
+def test_a_program_that_removes_what_was_set_aside_changes_nothing(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    record = ExitFile(folder)
+    (tmp_path / "exit.json.2").unlink()
+    record.write(exit_fields(ended_at=1.0, status=0), is_last=True)
+    os.close(folder)
+    assert read_exit(tmp_path) is not None
+
+
 def test_space_for_the_exit_is_taken_at_the_start(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     record = ExitFile(folder)

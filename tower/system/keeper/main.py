@@ -107,8 +107,7 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         if door is not None:
             door.close()
         if exit_file is not None:
-            exit_file.write(exit_fields(ended_at=time.time(), start_error=str(failure)))
-            exit_file.close()
+            exit_file.write(exit_fields(ended_at=time.time(), start_error=str(failure)), is_last=True)
         _say(connection, f"failed {failure.step} {failure.detail}")
         return
     failpoint(plan, "keeper.forked")

@@ -125,8 +125,11 @@ class ExitFile:
             self._drafts.append((name, fd))
             os.posix_fallocate(fd, 0, BLOCK)
 
-    def write(self, fields: Mapping[str, Value]) -> None:
-        """Put the record in place, whole and durable. Raises OSError."""
+    def write(self, fields: Mapping[str, Value], *, is_last: bool = False) -> None:
+        """Put the record in place, whole and durable. Raises OSError.
+
+        With the last one goes what was set aside and not needed, so that a power cut does not bring it back.
+        """
         name, fd = self._drafts.pop()
         data = encode(fields)
         write_all(fd, data)
@@ -135,6 +138,8 @@ class ExitFile:
         os.close(fd)
         os.rename(name, EXIT, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self.is_written = True
+        if is_last:
+            self.close()
         os.fsync(self._folder)
 
     def close(self) -> None:
@@ -142,4 +147,7 @@ class ExitFile:
         while self._drafts:
             name, fd = self._drafts.pop()
             os.close(fd)
-            os.unlink(name, dir_fd=self._folder)
+            try:  # noqa: SIM105
+                os.unlink(name, dir_fd=self._folder)
+            except OSError:  # the program can remove what stands here
+                pass

@@ -195,16 +195,15 @@ class Supervisor:
         is_first = not self._exit_file.is_written
         if not is_first:
             failpoint(self._plan, "keeper.swept")
-        self._record(swept=not left, left=left)
+        self._record(swept=not left, left=left, is_last=True)
         if is_first:
             self.door.say("exited")
             failpoint(self._plan, "keeper.exit-after")
             failpoint(self._plan, "keeper.swept")
-        self._exit_file.close()
         self.door.say("gone")
         self.door.close()
 
-    def _record(self, *, swept: bool, left: list[int]) -> None:
+    def _record(self, *, swept: bool, left: list[int], is_last: bool = False) -> None:
         fields = exit_fields(
             ended_at=self._ended_at or time.time(),
             status=self._tree.status,
@@ -217,7 +216,7 @@ class Supervisor:
             log_errors=self._shelf.errors,
         )
         try:  # noqa: SIM105
-            self._exit_file.write(fields)
+            self._exit_file.write(fields, is_last=is_last)
         except OSError:  # an input/output error: the tower finds no record, and takes the run for interrupted
             pass
 

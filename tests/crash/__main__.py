@@ -1,0 +1,65 @@
+"""`python -m tests.crash [points] [calls] [power] [--sample] [--jobs N]`, from the root of the repository.
+
+Prints a Markdown table for each kind (all three when none is named); what did not hold goes to standard error, and the
+exit code is 1 when there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+# As pytest does it for the tests here.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from crash import calls, matrix, power
+from tower.core.failpoint import KEEPER_NAMES, NAMES
+
+KINDS: dict[str, Any] = {"points": matrix, "calls": calls, "power": power}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash")
+    parser.add_argument("kinds", nargs="*", choices=list(KINDS), help="which tables; all by default")
+    parser.add_argument("--sample", action="store_true", help="only what every test run does")
+    parser.add_argument("--jobs", type=int, default=2, help="crashes at a time")
+    given = parser.parse_args(arguments)
+    failed = False
+    for name in given.kinds or KINDS:
+        kind = KINDS[name]
+        reason = None if kind is matrix else kind.why_not()
+        if reason:
+            print(f"{name}: left out, since {reason}\n", flush=True)
+            continue
+        results: list[Any] = []
+        with ThreadPoolExecutor(given.jobs) as pool:
+            played = _collected(pool.map(kind.play, _chosen(name, sample=given.sample)), results)
+            for row in kind.table(played):
+                print(row, flush=True)
+        print(flush=True)
+        failed = failed or any(result.findings for result in results)
+    return int(failed)
+
+
+def _chosen(name: str, *, sample: bool) -> list[Any]:
+    if name == "points":
+        return matrix.sample([*NAMES, *KEEPER_NAMES]) if sample else matrix.cells()
+    if name == "calls":
+        return calls.sample() if sample else calls.every()
+    return power.sample() if sample else power.cuts()
+
+
+def _collected(played: Iterable[Any], results: list[Any]) -> Iterator[Any]:
+    for result in played:
+        results.append(result)
+        if result.findings:
+            print(f"{result.what.id}:\n{result.findings}\n", file=sys.stderr, flush=True)
+        yield result
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
