@@ -21,15 +21,14 @@ NAMES: Final = (
     "keeper.before",
     "keeper.after",
     "keeper.recorded",
-    "turn.before",
-    "turn.written",
-    "turn.recorded",
-    "turn.told",
     "settle.before",
     "settle.after",
     "workspace.removed",
 )
 """In the order in which one flight passes them."""
+
+TURN_NAMES: Final = ("turn.before", "turn.written", "turn.recorded", "turn.told")
+"""What a flight to a resident passes in place of the workspace, the token and the keeper, in order."""
 
 KEEPER_NAMES: Final = (
     "keeper.start-before",
@@ -49,8 +48,9 @@ _armed: dict[str, Callable[[], None]] = {}
 
 def arm(name: str, action: Callable[[], None]) -> None:
     """Run `action` whenever the place `name` is passed. Raises `ValueError` for a name that stands nowhere."""
-    if name not in NAMES:
-        raise ValueError(f"no failpoint is called {name!r}; there are {', '.join(NAMES)}")
+    known = (*NAMES, *TURN_NAMES)
+    if name not in known:
+        raise ValueError(f"no failpoint is called {name!r}; there are {', '.join(known)}")
     _armed[name] = action
 
 
