@@ -202,6 +202,7 @@ def test_flights_queue_for_it_and_are_told_one_at_a_time(stay: Stay) -> None:
     assert [one["id"] for one in waiting] == flights[1:]
     assert all("one at a time" in one["waits_for"] for one in waiting)
     assert stay.until("busy")["run"] is not None
+    eventually(lambda: stay.lines("turns"))
     assert len(stay.lines("turns")) == 1
     (stay.base / "open").touch()
     runs = [stay.daemon.landed(flight)["runs"][0] for flight in flights]
