@@ -27,13 +27,8 @@ NAMES: Final = (
 )
 """In the order in which one flight passes them."""
 
-TURN_NAMES: Final = (
-    "turn.before",
-    "turn.written",
-    "turn.recorded",
-    "turn.told",
-)
-"""In order; a flight to a resident passes these instead of those from `workspace.before` to `keeper.recorded`."""
+TURN_NAMES: Final = ("turn.before", "turn.written", "turn.recorded", "turn.told")
+"""What a flight to a resident passes in place of the workspace, the token and the keeper, in order."""
 
 KEEPER_NAMES: Final = (
     "keeper.start-before",

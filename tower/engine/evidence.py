@@ -74,6 +74,7 @@ def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
         err_tail=err.decode(errors="replace"),
         stopping=live.stopping,
         without_exit=without_exit,
+        agent=live.agent,
     )
 
 

@@ -121,6 +121,7 @@ async def with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) 
         agent=live.agent,
         attempt=live.run.attempt,
         jitter=tower.jitter(),
+        why=judged.reason,
     )
     if isinstance(follows, recovery.End) and follows.outcome is not None:
         judged = replace(judged, outcome=follows.outcome)
