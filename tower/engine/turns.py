@@ -254,6 +254,7 @@ def _gather(live: LiveRun, turn: OpenTurn, out_from: int | None, folder: Path) -
         out_tail=printed(folder, "stdout", begin, out_to - begin).decode(errors="replace"),
         err_tail=printed(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).decode(errors="replace"),
         stopping=live.stopping,
+        agent=live.agent,
         without_exit=Interruption.LOST if turn.was_alive else Interruption.TOWER_RESTART,
     )
     return evidence, (out_to, log_size(folder, "stderr"))
