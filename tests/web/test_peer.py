@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import select
 import socket
 import subprocess
 import sys
@@ -15,8 +16,6 @@ from tower.system.keeper.ancestry import place_of
 from tower.system.keeper.protocol import NAME
 from tower.web import peer as peer_module
 from tower.web.peer import Peer, read_peer
-
-from .fakes import eventually
 
 KEEPER = """
 import ctypes, os, subprocess, sys
@@ -130,8 +129,11 @@ def test_a_number_that_another_process_has_by_now(
         run.kill()
         run.wait(10)
         caller = int.from_bytes(accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
+        handle = os.pidfd_open(caller)
         os.kill(caller, 9)
-        eventually(lambda: not Path(f"/proc/{caller}/exe").exists())
+        ended, _, _ = select.select([handle], [], [], 10)
+        os.close(handle)
+        assert ended
         monkeypatch.setattr("tower.web.peer.run_above", lambda *_: None)
         monkeypatch.setattr("tower.web.peer.procfs.ancestors", lambda _: [1])
         assert look(accepted, tmp_path).doubt == "it has ended"
