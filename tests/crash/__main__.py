@@ -1,4 +1,4 @@
-"""`python -m tests.crash [points] [calls] [power] [--sample] [--jobs N]`, from the root of the repository.
+"""`python -m tests.crash [points] [calls] [power] [--sample] [--each] [--jobs N]`, from the root of the repository.
 
 Prints a Markdown table for each kind (all three when none is named); what did not hold goes to standard error, and the
 exit code is 1 when there is any.
@@ -26,6 +26,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash")
     parser.add_argument("kinds", nargs="*", choices=list(KINDS), help="which tables; all by default")
     parser.add_argument("--sample", action="store_true", help="only what every test run does")
+    parser.add_argument("--each", action="store_true", help="a row for each crash at a point, not one for each point")
     parser.add_argument("--jobs", type=int, default=2, help="crashes at a time")
     given = parser.parse_args(arguments)
     failed = False
@@ -38,7 +39,8 @@ def main(arguments: list[str]) -> int:
         results: list[Any] = []
         with ThreadPoolExecutor(given.jobs) as pool:
             played = _collected(pool.map(kind.play, _chosen(name, sample=given.sample)), results)
-            for row in kind.table(played):
+            rows = matrix.summary if kind is matrix and not given.each else kind.table
+            for row in rows(played):
                 print(row, flush=True)
         print(flush=True)
         failed = failed or any(result.findings for result in results)

@@ -198,3 +198,16 @@ def table(results: Iterable[Result]) -> Iterator[str]:
         name = f"{cell}" if result.reached else f"{cell} (not reached)"
         counts = " | ".join(map(str, result.findings.counts()))
         yield f"| {name} | {cell.who} | {cell.access} | {counts} | {result.seconds:.1f} |"
+
+
+def summary(results: Iterable[Result]) -> Iterator[str]:
+    """A row for each point."""
+    points: dict[str, list[Result]] = {}
+    for result in results:
+        points.setdefault(result.what.point, []).append(result)
+    yield "| point | killed, each by itself and all at once | crashes | lost | doubled | leaked | untrue |"
+    yield "|---|---|---|---|---|---|---|"
+    for point, found in points.items():
+        who = dict.fromkeys(one.what.killed for one in found if one.what.killed != ALL)
+        counts = [sum(kind) for kind in zip(*(one.findings.counts() for one in found), strict=True)]
+        yield f"| `{point}` | {', '.join(who)} | {len(found)} | {' | '.join(map(str, counts))} |"

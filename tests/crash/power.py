@@ -35,7 +35,7 @@ CUTS = {
         *(f"write:tower.db-wal:{number}" for number in (3, 30, 50, 70)),
         *(f"fsync:tower.db-wal:{number}" for number in range(1, 12, 2)),
         *(f"fsync:tower.db-wal:{number}:after" for number in range(2, 12, 2)),
-        "write:tower.db:3",
+        "write:tower.db:1:after",
     ),
     "the run's folder": (
         "mkdir:first:1:after",
