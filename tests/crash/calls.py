@@ -131,7 +131,9 @@ def play(strike: Strike) -> Result:
             for tracer in tracers:
                 tracer.kill()
                 tracer.wait()
-        findings = examine(made, client.acknowledged, unfinished, may_fail=strike.what != KILL)
+        # Keepers that a traced tower has started are struck as well, each in its turn, until no recovery is left.
+        may_fail = strike.what != KILL or strike.place in (FIRST_START, RESTART)
+        findings = examine(made, client.acknowledged, unfinished, may_fail=may_fail)
         failed = made.count("outcome NOT IN ('succeeded')", "flights")
         if strike.place == KEEPER:
             died = made.count("outcome IN ('interrupted', 'refused')", "runs") > 0

@@ -145,11 +145,13 @@ class Factory(Daemon):
                     os.kill(pid, signal.SIGCONT)
 
     def hurry(self) -> None:
-        """Skip the pause before a recovery: what waits for a time falls due now."""
+        """Skip the pauses before a recovery and at a wall: what waits for a time falls due now."""
         try:
             with contextlib.closing(sqlite3.connect(self.state / "tower.db", timeout=5)) as database, database:
                 sql = "UPDATE flights SET not_before = NULL WHERE not_before IS NOT NULL AND state = 'queued'"
                 changed = database.execute(sql).rowcount
+                # These are looked at every few seconds.
+                database.execute("UPDATE flights SET release_at = 1 WHERE release_at > 1 AND state = 'held'")
             if changed:
                 # Both have the dispatcher look at its queue.
                 self.api.post("/drain")

@@ -235,7 +235,8 @@ def _money(records: Records, *, unsynced: bool) -> Iterator[str]:
         spent = sum(run["cost"] or 0 for run in runs)
         if spent != chain["fuel_spent"]:
             yield f"{chain['id']} spent {chain['fuel_spent']}, its runs {spent}"
-        counted = sum(run["started_at"] is not None for run in runs)
+        # What a wall kept from working does not use up the chain's runs.
+        counted = sum(run["started_at"] is not None and run["outcome"] != "unavailable" for run in runs)
         if counted != chain["runs_started"]:
             yield f"{chain['id']} counts {chain['runs_started']} runs, {counted} started"
     for run in records.runs.values():
