@@ -132,3 +132,17 @@ async def test_a_snapshot_that_cannot_be_removed_ends_nobody(scene: Scene) -> No
         await (await scene.keeper(flight)).exits(0)
         assert (await scene.flight(flight)).outcome == Outcome.SUCCEEDED
         assert scene.now.live == {}
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["nothing in it", "something in it"])
+async def test_the_scratch_of_a_run_that_ended_without_a_tower_is_removed(scene: Scene, left: bool) -> None:
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        keeper = await scene.keeper(flight)
+    if left:
+        (keeper.folder / "tmp" / "deep").mkdir()
+    await keeper.exits(0)
+    async with scene.tower(agent("coder")):
+        assert (await scene.flight(flight)).state == "landed"
+        await later(1)
+        assert not [path.name for path in keeper.folder.iterdir() if "tmp" in path.name]

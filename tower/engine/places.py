@@ -18,7 +18,7 @@ from tower.core.launch import Workspace
 from tower.core.records import Run
 from tower.engine.tower import Tower, log
 from tower.system.stablecopy import renew_copy
-from tower.system.workspace import live_workspace, remove_workspace, sweep_workspaces, take_snapshot
+from tower.system.workspace import live_workspace, remove_folder, remove_workspace, sweep_workspaces, take_snapshot
 
 AT_ONCE: Final = 2
 """Snapshots taken at the same time: they are bound by the disk, and agents want the processors."""
@@ -92,7 +92,15 @@ async def discard_of(run: Run) -> None:
 
 async def empty_scratch(folder: Path) -> None:
     """Remove what a run that is over left in its TMPDIR: nobody looks there any more, and it may be large."""
-    await discard(folder / "tmp")
+    scratch = folder / "tmp"
+    try:
+        scratch.rmdir()  # as a rule it is empty, and needs no program to be deleted
+    except FileNotFoundError:
+        return
+    except OSError:
+        problem = await anyio.to_thread.run_sync(remove_folder, str(scratch))
+        if problem:
+            log.warning("scratch.left", folder=str(scratch), problem=problem)
 
 
 async def sweep(tower: Tower) -> None:

@@ -131,6 +131,7 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
 async def _settle_gone(tower: Tower, live: LiveRun, process: Process) -> None:
     await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
     tower.tasks.start_soon(places.discard_of, live.run)
+    tower.tasks.start_soon(places.empty_scratch, Path(process.folder))
 
 
 async def look(marker: str, process: Process, keeper: Keeper | None) -> Found:
@@ -181,6 +182,7 @@ async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) 
     else:
         await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
     await places.discard_of(live.run)
+    await places.empty_scratch(Path(process.folder))
 
 
 async def reach(tower: Tower, identity: str, keeper: Keeper) -> KeeperLink | None:

@@ -25,6 +25,7 @@ __all__ = [
     "changes_since",
     "check_repository",
     "live_workspace",
+    "remove_folder",
     "remove_workspace",
     "sweep_workspaces",
     "take_snapshot",
@@ -79,8 +80,14 @@ def remove_workspace(folder: str) -> str | None:
         return None
     except OSError as error:
         return _left(folder, (error.strerror or str(error)).lower())
-    words = _delete(aside)
-    return _left(str(aside), words) if words and os.path.lexists(aside) else None
+    return remove_folder(str(aside))
+
+
+def remove_folder(folder: str) -> str | None:
+    """Delete a folder where it stands; None when all went well, else a sentence that says what is left, and why."""
+    place = Path(folder)
+    words = _delete(place)
+    return _left(folder, words) if words and os.path.lexists(place) else None
 
 
 def sweep_workspaces(parent: str, keep: Container[str]) -> tuple[str, ...]:
