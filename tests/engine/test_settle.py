@@ -11,11 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
+from tower.core.errors import BusyError
 from tower.core.factory import Agent, RecoveryPolicy, Runner
 from tower.core.states import Cause, HeldReason, Interruption, Outcome
 from tower.engine import evidence, holds, recover
 from tower.engine.tower import RETRY_SEC
 from tower.store import runs
+from tower.system.files import read_regular
 
 from .scripted import EPOCH, Scene, agent, later
 
@@ -320,3 +322,24 @@ async def test_a_token_opens_nothing_once_its_run_is_settled(scene: Scene) -> No
         assert (await scene.read(runs.by_token, run.token_sha256)).id == run.id
         await (await scene.keeper(flight)).exits(0)
         assert await scene.read(runs.by_token, run.token_sha256) is None
+
+
+async def test_a_report_that_cannot_be_opened_just_now_is_read_later(scene: Scene) -> None:
+    short = [1]
+
+    def read(*arguments: Any, **named: Any) -> bytes | None:
+        if short and named.get("is_evidence"):
+            short.clear()
+            raise BusyError("shortage", "cannot read it: Too many open files")
+        return read_regular(*arguments, **named)
+
+    scene.patch.setattr("tower.engine.evidence.read_regular", read)
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        keeper = await scene.keeper(flight)
+        await keeper.reports(cost_usd=0.5)
+        await keeper.exits(0)
+        await later(10)
+        assert (await scene.run(flight)).cost == 500_000
+        assert (await scene.itinerary(flight)).fuel_spent == 500_000
+        scene.assert_free()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tower.system.files import write_private
+from tower.core.errors import BusyError
+from tower.system.files import read_regular, write_private
 
 
 def test_a_file_that_cannot_be_flushed_leaves_the_old_one_and_nothing_beside_it(
@@ -27,3 +28,21 @@ def test_a_file_that_cannot_be_flushed_leaves_the_old_one_and_nothing_beside_it(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"answer.txt": b"old"}
     write_private(place, b"new")
     assert place.read_bytes() == b"new"
+
+
+def test_evidence_that_cannot_be_opened_just_now_is_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "report"
+    place.write_text("cost_usd: 1")
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as short:
+        short.setattr(os, "open", fail)
+        assert read_regular(place, 100) is None
+        with pytest.raises(BusyError, match="Too many open files"):
+            read_regular(place, 100, is_evidence=True)
+    assert read_regular(place, 100, is_evidence=True) == b"cost_usd: 1"
+    assert read_regular(tmp_path / "missing", 100, is_evidence=True) is None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from tower.core.errors import BusyError
 from tower.system.runlog import LogChunk, log_size, read_log
 
 
@@ -76,3 +78,18 @@ def test_a_head_that_was_emptied(folder: Path) -> None:
     (folder / "stdout.log").write_bytes(b"")
     assert read_log(folder, "stdout", 0, 100) == LogChunk(data=b"", offset=0)
     assert log_size(folder, "stdout") == 0
+
+
+def test_a_log_that_cannot_be_opened_just_now_is_not_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stdout.log").write_bytes(b"all done\n")
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as short:
+        short.setattr(os, "open", fail)
+        with pytest.raises(BusyError, match="Too many open files"):
+            read_log(tmp_path, "stdout", 0, 100)
+    assert read_log(tmp_path, "stdout", 0, 100).data == b"all done\n"

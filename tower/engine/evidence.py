@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from tower.core.errors import BusyError
 from tower.core.launch import StartRecord
 from tower.core.outcome import Evidence
 from tower.core.records import Process
@@ -62,10 +63,13 @@ def session_of(process: Process | None) -> tuple[int, int] | None:
 
 
 def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
-    """All that is known of a run with a process of its own, whose folder this is."""
-    out = printed(folder, "stdout", -ANSWER_BYTES, ANSWER_BYTES)
-    err = printed(folder, "stderr", -REPORT_BYTES, REPORT_BYTES)
-    report = read_regular(folder / "out" / "report", REPORT_BYTES)
+    """All that is known of a run with a process of its own, whose folder this is.
+
+    Raises `BusyError` when a shortage of descriptors or memory keeps any of it from being read.
+    """
+    out = printed(folder, "stdout", -ANSWER_BYTES, ANSWER_BYTES, is_evidence=True)
+    err = printed(folder, "stderr", -REPORT_BYTES, REPORT_BYTES, is_evidence=True)
+    report = read_regular(folder / "out" / "report", REPORT_BYTES, is_evidence=True)
     reading = of(live.runner).read(live.runner, out, None if report is None else report.decode(errors="replace"))
     return Evidence(
         exit=read_exit(str(folder)),
@@ -78,13 +82,16 @@ def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
     )
 
 
-def printed(folder: Path, stream: str, offset: int, most: int) -> bytes:
+def printed(folder: Path, stream: str, offset: int, most: int, *, is_evidence: bool = False) -> bytes:
     """A part of a log; a negative offset counts from its end.
 
     What a disk does not give back is as if it had not been printed: the exit record still counts.
+    Raises `BusyError` for evidence that a shortage keeps from being read.
     """
     try:
         return read_log(str(folder), stream, offset, most).data
-    except OSError as error:
+    except (BusyError, OSError) as error:
+        if is_evidence and isinstance(error, BusyError):
+            raise
         log.warning("log.unreadable", folder=str(folder), stream=stream, error=str(error))
         return b""

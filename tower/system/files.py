@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
+from typing import Final
+
+from tower.core.errors import BusyError
+
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What says nothing about a file: the machine cannot open any just now."""
 
 
-def read_regular(path: Path, limit: int, *, tail: bool = False) -> bytes | None:
+def refuse_shortage(path: Path, error: OSError) -> None:
+    """Raise `BusyError` where a file that cannot be opened just now must not be taken for none."""
+    if error.errno in SHORTAGES:
+        raise BusyError("shortage", f"cannot read {path}: {error.strerror}", "it is tried again") from error
+
+
+def read_regular(path: Path, limit: int, *, tail: bool = False, is_evidence: bool = False) -> bytes | None:
     """At most `limit` bytes of a file, from its start or its end; None when there is no such regular file.
 
+    Raises `BusyError` for evidence that a shortage of descriptors or memory keeps from being read.
     A symbolic link is not followed, a FIFO not waited for, a folder not taken for one: an agent may have made any.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if is_evidence:
+            refuse_shortage(path, error)
         return None
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tower.system.files import refuse_shortage
+
 LARGEST_PAGE: Final = 4 << 20
 """Bytes of one page at most, whatever is asked for."""
 
@@ -33,7 +35,7 @@ class LogChunk:
 def read_log(folder: str | Path, stream: str, offset: int, limit: int) -> LogChunk:
     """One page of `stream` (stdout or stderr) of the run in `folder`; empty at the end, or when there is no log.
 
-    A negative `offset` counts from the end. Raises OSError when the disk does.
+    A negative `offset` counts from the end. Raises OSError when the disk does, `BusyError` for want of descriptors.
     """
     segments = _Segments(folder, stream)
     if offset < 0:
@@ -108,7 +110,8 @@ def _open(path: Path) -> int | None:
     """A regular file, or nothing: a program may have put a pipe or a link in its place."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except OSError as error:
+        refuse_shortage(path, error)
         return None
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
