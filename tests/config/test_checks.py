@@ -16,7 +16,7 @@ from tower.config.checks import distances
 from tower.config.known import NOT_YET, refuse_key
 from tower.config.load import load
 from tower.config.tables import SECTIONS, TOP, accepted_keys
-from tower.core.factory import Route
+from tower.core.routes import Route
 
 from .conftest import GOOD, Loads
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tower.core.admission import Decision, Hold, Rails, Refuse, Seat, Start, Wait, decide, seat_of
-from tower.core.factory import Access, Agent, Factory, Route, Runner, Settings
+from tower.core.factory import Access, Agent, Factory, Runner, Settings
 from tower.core.records import Flight, Itinerary, Sender
+from tower.core.routes import Route
 from tower.core.states import HeldReason
 
 PERSON = Sender(kind="person", name="ada")
@@ -28,7 +29,7 @@ def agent(name: str, **changes: object) -> Agent:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def factory(*agents: Agent, routes: frozenset[Route] = frozenset(), **settings: object) -> Factory:
+def factory(*agents: Agent, routes: tuple[Route, ...] = (), **settings: object) -> Factory:
     plain = Settings(state_dir="/s", work_dir="/tree", socket="/s/tower.sock", min_free_bytes=100)
     return Factory(
         path="/f",

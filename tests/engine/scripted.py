@@ -39,10 +39,11 @@ from trio.testing import MockClock
 from tower.control import sending
 from tower.core.callers import Caller
 from tower.core.errors import BusyError, ConflictError
-from tower.core.factory import Agent, Factory, Route, Runner, Settings
+from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.ids import RANDOM_BYTES
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
 from tower.core.records import Event, Flight, Itinerary, Process, Run
+from tower.core.routes import Route
 from tower.engine import compose, dispatcher, recover
 from tower.engine.bus import Bus
 from tower.engine.tower import Tower
@@ -277,7 +278,7 @@ class Scene:
             ),
             agents={one.name: one for one in placed},
             runners={runner.name: runner for runner in (TRUE, *runners)},
-            routes=frozenset(Route(sender=sender, receiver=receiver) for sender, receiver in ends),
+            routes=tuple(Route(sender=sender, receiver=receiver) for sender, receiver in ends),
             generation=1,
         )
 

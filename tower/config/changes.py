@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tower.config.overrides import LayoverTable
-from tower.core.factory import Agent, Factory, Route, Runner, Settings
+from tower.core.factory import Agent, Factory, Runner, Settings
+from tower.core.routes import Route
 
 RESTART: Final = ("state_dir", "socket", "socket_group", "snapshots_dir")
 """Keys of `[layover]` that take effect at a start alone: lock, socket and the runs' places are taken once."""
@@ -72,9 +73,10 @@ def _tables(kind: str, old: Mapping[str, Agent | Runner], new: Mapping[str, Agen
                 yield f"{kind}.{name}: {key} {change}"
 
 
-def _routes(old: frozenset[Route], new: frozenset[Route]) -> Iterable[str]:
-    for route in sorted(old ^ new, key=lambda route: (route.sender, route.receiver)):
-        yield f"routes: {route.sender} -> {route.receiver} {'added' if route in new else 'removed'}"
+def _routes(old: Iterable[Route], new: Iterable[Route]) -> Iterable[str]:
+    before, after = frozenset(old), frozenset(new)
+    for route in sorted(before ^ after, key=lambda route: (route.sender, route.receiver)):
+        yield f"routes: {route.sender} -> {route.receiver} {'added' if route in after else 'removed'}"
 
 
 def _fields(old: Any, new: Any) -> Iterable[tuple[str, Any, Any]]:

@@ -13,17 +13,18 @@ from tower.config.known import nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.tables import Tables
-from tower.core.factory import Agent, Route
+from tower.core.factory import Agent
+from tower.core.routes import Route
 
 
-def read_routes(tables: Tables, findings: Findings) -> frozenset[Route]:
+def read_routes(tables: Tables, findings: Findings) -> tuple[Route, ...]:
     """The edges that `[[routes]]` declare; a name that no agent has is refused."""
-    edges = set()
+    edges: dict[Route, None] = {}
     for index, checked in tables.routes.items():
         senders = _known(checked.value.senders, ("routes", index, "from"), tables, findings)
         receivers = _known(checked.value.receivers, ("routes", index, "to"), tables, findings)
-        edges |= {Route(sender=sender, receiver=receiver) for sender in senders for receiver in receivers}
-    return frozenset(edges)
+        edges |= {Route(sender=sender, receiver=receiver): None for sender in senders for receiver in receivers}
+    return tuple(edges)
 
 
 def _known(names: Iterable[str], path: KeyPath, tables: Tables, findings: Findings) -> list[str]:
@@ -68,7 +69,7 @@ def check_ways_in(tables: Tables, findings: Findings) -> None:
         )
 
 
-def check_reach(agents: Mapping[str, Agent], routes: frozenset[Route], max_hops: int, findings: Findings) -> None:
+def check_reach(agents: Mapping[str, Agent], routes: Iterable[Route], max_hops: int, findings: Findings) -> None:
     """Warn about agents without a description, and those that no chain can wake. For a factory without errors."""
     distance = distances((name for name, agent in agents.items() if agent.entry), routes)
     for name, agent in agents.items():
@@ -111,7 +112,7 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
         )
 
 
-def distances(ways_in: Iterable[str], routes: frozenset[Route]) -> dict[str, int]:
+def distances(ways_in: Iterable[str], routes: Iterable[Route]) -> dict[str, int]:
     """How many routes lead from the nearest way in to each agent that can be reached; 0 for a way in itself."""
     after: dict[str, list[str]] = {}
     for route in routes:

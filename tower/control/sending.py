@@ -157,14 +157,14 @@ def _from_run(tower: Tower, run_id: str, agent: Agent, request: Request, connect
     if run is None or run.ended_at is not None:
         raise RefusedError("run-over", "cannot send: the run that asks is over", "only a live run may send")
     itinerary = itineraries.get(connection, run.itinerary)
-    if itinerary is not None and itinerary.cancelled_at is not None:
+    if itinerary is None or itinerary.cancelled_at is not None:
         raise RefusedError(
             "chain-cancelled",
             f"cannot send to {agent.name}: a person cancelled this chain",
             "end here; nothing that is sent would start",
         )
-    if not tower.factory.may_send(run.agent, agent.name):
-        peers = ", ".join(tower.factory.peers(run.agent)) or "nobody"
+    if tower.factory.route(run.agent, agent.name, itinerary.scope) is None:
+        peers = ", ".join(tower.factory.peers(run.agent, itinerary.scope)) or "nobody"
         raise RefusedError(
             "no-route",
             f"cannot send from {run.agent} to {agent.name}: no route leads there",

@@ -156,7 +156,7 @@ def _decide_one(
     """The checks in their order; the first that fails is the reason."""
     return (
         _factory_stands(rails)
-        or _route_stands(flight, factory)
+        or _route_stands(flight, itinerary, factory)
         or _agent_stands(flight, factory)
         or _chain_stands(itinerary)
         or _within_run_cap(itinerary, started)
@@ -176,9 +176,9 @@ def _factory_stands(rails: Rails) -> Decision | None:
     return None
 
 
-def _route_stands(flight: Flight, factory: Factory) -> Decision | None:
+def _route_stands(flight: Flight, itinerary: Itinerary, factory: Factory) -> Decision | None:
     sender = flight.sender
-    if sender.kind == "agent" and not factory.may_send(sender.name, flight.receiver):
+    if sender.kind == "agent" and factory.route(sender.name, flight.receiver, itinerary.scope) is None:
         return Hold(
             HeldReason.AGENT,
             f"the route from {sender.name} to {flight.receiver} is gone; declare it again in [[routes]], or cancel",

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from tower.core.pipelines import Pipeline
+from tower.core.routes import Route, Scope
+
 PERSON: Final = "person"
 RESERVED_NAMES: Final = frozenset({PERSON, "tower", "schedule", "layover"})
 AGENT_NAME_PATTERN: Final = r"[a-z][a-z0-9_-]{0,63}"
@@ -29,6 +32,14 @@ class RecoveryPolicy(StrEnum):
     AUTOMATIC = "automatic"
     MANUAL = "manual"
     NEVER = "never"
+
+
+class Position(StrEnum):
+    """What the tower lets an agent do beyond its own flights; prose never grants it."""
+
+    PARTICIPANT = "participant"
+    ORCHESTRATOR = "orchestrator"
+    """Sees the whole roster, and may cancel flights of its own chain that have not started."""
 
 
 class OnStop(StrEnum):
@@ -58,6 +69,8 @@ class Runner:
     env_from: tuple[str, ...] = ()
     max_concurrent: int | None = None
     stop_signal: str = "TERM"
+    usd_per_credit: float | None = None
+    unavailable_patterns: tuple[str, ...] = ()
     assume: int | None = None
     """Micro-dollars charged for a run that says nothing of its cost."""
     estimate_base: float = 711.0
@@ -107,6 +120,13 @@ class Agent:
     max_pending: int | None = None
     context_budget: int | None = None
     memory_bytes: int = 4096
+    position: Position = Position.PARTICIPANT
+    approve: bool = False
+    """Flights to it wait for a person."""
+    fuel: int | None = None
+    """Micro-dollars of itineraries that start here; None: `Settings.fuel`."""
+    reserve: int | None = None
+    """Micro-dollars to reserve for one run; None: by its history, else `Settings.reserve`."""
     snapshot: str = "work"
     """work (HEAD, uncommitted and untracked) or head."""
     snapshot_include: tuple[str, ...] = ()
@@ -114,12 +134,30 @@ class Agent:
     """Key -> where its value came from: agent, defaults, runner, built in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """A directed permission: who may send to whom."""
+class FuelAction(StrEnum):
+    """What happens to a run whose cost passes its chain's Fuel while it is going."""
 
-    sender: str
-    receiver: str
+    FINISH = "finish"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """The money of the whole factory in a rolling window. Micro-dollars."""
+
+    fuel: int = 100_000_000
+    """0: unlimited."""
+    window_hours: float = 24.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """What a model costs, micro-dollars per million tokens; None: no price was given."""
+
+    input: int
+    output: int
+    cache_read: int | None = None
+    cache_write: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +183,15 @@ class Settings:
     max_runs: int = 64
     fuel: int = 5_000_000
     """Micro-dollars of an itinerary."""
+    reserve: int = 250_000
+    """Micro-dollars to reserve for a run of an agent without a history."""
+    fuel_action: FuelAction = FuelAction.FINISH
+    max_spawn_generations: int = 1
+    http_addr: str = "127.0.0.1:0"
+    """HOST:PORT of the door over TCP; port 0: a free one, taken once and kept; empty: the MCP door alone."""
+    public_hosts: tuple[str, ...] = ()
+    logbook: str = ""
+    """Absolute path of the shared memory; empty: `logbook.md` in the state folder."""
     shared_writers: bool = False
     origins: Mapping[str, str] = field(default_factory=dict)
     """Key (`layover.socket`) -> where its value came from: file, environment VARIABLE, built in."""
@@ -160,7 +207,12 @@ class Factory:
     settings: Settings
     agents: Mapping[str, Agent]
     runners: Mapping[str, Runner]
-    routes: frozenset[Route] = frozenset()
+    routes: tuple[Route, ...] = ()
+    pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
+    reserve: Reserve = Reserve()
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+    """Model -> its price."""
+    usd_per_credit: float = 0.01
     generation: int = 0
 
     @property
@@ -172,10 +224,15 @@ class Factory:
             if agent.resident and agent.enabled and self.runners[agent.runner].protocol is not None
         )
 
-    def may_send(self, sender: str, receiver: str) -> bool:
-        """Whether a declared route leads from one agent to the other."""
-        return Route(sender=sender, receiver=receiver) in self.routes
+    def route(self, sender: str, receiver: str, scope: Scope) -> Route | None:
+        """The route from one agent to the other that serves a chain of this scope; None: there is none."""
+        ends = (sender, receiver)
+        return next(
+            (route for route in self.routes if (route.sender, route.receiver) == ends and route.serves(scope)), None
+        )
 
-    def peers(self, sender: str) -> tuple[str, ...]:
-        """Names that `sender` may send to, sorted."""
-        return tuple(sorted(route.receiver for route in self.routes if route.sender == sender))
+    def peers(self, sender: str, scope: Scope) -> tuple[str, ...]:
+        """Names that `sender` may send to in a chain of this scope, sorted."""
+        return tuple(
+            sorted({route.receiver for route in self.routes if route.sender == sender and route.serves(scope)})
+        )

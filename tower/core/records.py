@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tower.core.routes import Scope
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
 
 
@@ -77,6 +78,11 @@ class Itinerary:
     parent: str | None = None
     narrowing: tuple[str, ...] | None = None
     cancelled_at: float | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """Which routes it may use."""
+        return Scope(pipeline=self.pipeline, narrowing=frozenset(self.narrowing or ()))
 
 
 RUN_PROCESS: Final = "run"

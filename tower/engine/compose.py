@@ -19,7 +19,7 @@ from tower.core.errors import BusyError
 from tower.core.factory import PERSON, Access, Agent, Factory, Runner
 from tower.core.launch import Launch, Limits
 from tower.core.payload import Briefing, Part, Peer, estimate_tokens, later_payload, payload, told_anew
-from tower.core.records import Flight, Sender
+from tower.core.records import Flight, Itinerary, Sender
 from tower.core.residence import ResidentState
 from tower.core.states import HeldReason
 from tower.engine.handing_over import handover_for
@@ -62,6 +62,8 @@ class Prepared:
     agent: Agent
     runner: Runner
     flight: Flight
+    chain: Itinerary
+    """The itinerary of the flight: its flags, scope and budgets."""
     run_id: str
     token: str = field(repr=False)
     memory: bytes = b""
@@ -94,7 +96,7 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | Hold | None:
+async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinerary) -> Prepared | Hold | None:
     """Everything that can be known before the claim, by the generation that the start was decided with.
 
     Returns a hold when the run could not start, and None when its resident takes no turn just now after all.
@@ -112,6 +114,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight) -> Prepared | 
         agent=agent,
         runner=runner,
         flight=flight,
+        chain=chain,
         run_id=tower.new_id(ids.RUN),
         token=tower.chance(TOKEN_BYTES).hex(),
         memory=memory,
@@ -208,12 +211,25 @@ def preview(factory: Factory, name: str, body: str, *, hangars: Path, person: st
         agent=agent,
         runner=factory.runners[agent.runner],
         flight=flight,
+        chain=_imagined(flight, factory),
         run_id=NOT_YET,
         token="",
         memory=memory,
         memory_total=total,
     )
     return _payload(prepared, workspace=_planned(factory, agent, NOT_YET))
+
+
+def _imagined(flight: Flight, factory: Factory) -> Itinerary:
+    """The chain that a person's flight would open, for what is only looked at."""
+    settings = factory.settings
+    return Itinerary(
+        id=flight.itinerary,
+        created_at=flight.created_at,
+        max_hops=settings.max_hops,
+        max_runs=settings.max_runs,
+        fuel_limit=settings.fuel,
+    )
 
 
 def _payload(prepared: Prepared, workspace: str) -> str:
@@ -224,7 +240,7 @@ def _payload(prepared: Prepared, workspace: str) -> str:
 
 def _briefing(prepared: Prepared, workspace: str) -> Briefing:
     factory, agent, flight = prepared.factory, prepared.agent, prepared.flight
-    known = ((name, factory.agents.get(name)) for name in factory.peers(agent.name))
+    known = ((name, factory.agents.get(name)) for name in factory.peers(agent.name, prepared.chain.scope))
     peers = tuple(Peer(name=name, description=peer.description) for name, peer in known if peer and peer.enabled)
     return Briefing(
         agent=agent,
@@ -252,6 +268,7 @@ def is_wanting(tower: Tower, flight: Flight) -> bool:
         agent=agent,
         runner=tower.factory.runners[agent.runner],
         flight=flight,
+        chain=_imagined(flight, tower.factory),
         run_id=NOT_YET,
         token="",
     )

@@ -79,7 +79,7 @@ async def _round(tower: Tower) -> float | None:
     for flight in queue:
         match decisions[flight.id]:
             case Start():
-                prepared = await prepare(tower, factory, flight)
+                prepared = await prepare(tower, factory, flight, chains[flight.itinerary])
                 if isinstance(prepared, Hold):
                     result.holds.append((flight, prepared))
                 elif prepared is not None:
