@@ -103,8 +103,12 @@ ERRORS = {
     "later route key": Case(
         AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n»join = 'all'\n", "routes[0].join", "not available yet", "wakes"
     ),
-    "later route mode": Case(
-        AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n»mode = 'spawn'\n", "routes[0].mode", "not available yet", "async"
+    "unknown route mode": Case(
+        AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n»mode = 'sync'\n", "routes[0].mode", "must be one of", "async"
+    ),
+    "two modes of one edge": Case(
+        AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n[[»routes]]\nfrom = 'solo'\nto = 'solo'\nmode = 'spawn'\n",
+        "routes[1]", "declared async before, and spawn here", "one mode",
     ),
     "later output": Case(
         AGENT + RUNNER + "»output = 'claude'\n", "runners.mine.output", "'claude' is not available yet", '"report"'

@@ -215,3 +215,31 @@ async def test_a_flight_may_wait_for_its_hour(scene: Scene) -> None:
     async with scene.tower(CODER):
         flight = await scene.flight(await scene.send("coder", not_before=EPOCH + 60))
         assert (flight.state, flight.not_before) == ("queued", EPOCH + 60)
+
+
+async def test_a_route_that_spawns_opens_a_chain_with_fresh_budgets_and_spends_no_hop(scene: Scene) -> None:
+    async with scene.tower(*PAIR, routes=["coder => tester"], max_hops=1, max_runs=7, fuel=9):
+        run = await scene.run(await scene.send("coder"))
+        flight = await scene.flight(await scene.send("tester", run=run))
+        opened = await scene.itinerary(flight.id)
+        assert flight.itinerary != run.itinerary
+        assert flight.sender == Sender(kind="agent", name="coder", ref=run.id)
+        assert (opened.parent, opened.spawn_generation) == (run.itinerary, 1)
+        assert (opened.max_hops, opened.max_runs, opened.fuel_limit, opened.fuel_spent) == (1, 7, 9, 0)
+
+
+async def test_chains_that_open_chains_are_bounded(scene: Scene) -> None:
+    async with scene.tower(*PAIR, routes=["coder => tester", "tester => coder"], max_spawn_generations=1):
+        run = await scene.run(await scene.send("coder"))
+        second = await scene.run(await scene.send("tester", run=run))
+        with pytest.raises(RefusedError, match="max_spawn_generations is 1") as caught:
+            await scene.send("coder", run=second)
+        assert caught.value.code == "no-spawn"
+
+
+async def test_a_key_stands_for_the_chain_that_it_opened(scene: Scene) -> None:
+    async with scene.tower(*PAIR, routes=["coder => tester"]):
+        run = await scene.run(await scene.send("coder"))
+        first = await scene.send("tester", run=run, key="once")
+        again = await scene.send("tester", run=run, key="once")
+        assert again == first

@@ -43,7 +43,7 @@ from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.ids import RANDOM_BYTES
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
 from tower.core.records import Event, Flight, Itinerary, Process, Run
-from tower.core.routes import Route
+from tower.core.routes import Route, RouteMode
 from tower.engine import compose, dispatcher, recover
 from tower.engine.bus import Bus
 from tower.engine.tower import Tower
@@ -69,6 +69,10 @@ NOBODY = 1 << 22
 
 TRUE = Runner(name="cmd:true", kind="cmd", command=("true",))
 ANN = Caller(name="ann")
+
+
+MODES = {"->": RouteMode.ASYNC, "=>": RouteMode.SPAWN}
+"""How a test writes the mode of a route."""
 
 
 def now() -> float:
@@ -258,7 +262,10 @@ class Scene:
     def factory(
         self, *agents: Agent, routes: Iterable[str] = (), runners: Iterable[Runner] = (), **settings: Any
     ) -> Factory:
-        """A factory of these agents; a route is written `a -> b`. Writers share the tree unless it is said."""
+        """A factory of these agents; a route is written `a -> b`, or `a => b` for one that spawns.
+
+        Writers share the tree unless it is said.
+        """
         plain: dict[str, Any] = {
             "shared_writers": True,
             "max_concurrent_runs": 8,
@@ -266,7 +273,7 @@ class Scene:
             "snapshots_dir": str(self.state.snapshots),
         }
         placed = (replace(one, work_dir=one.work_dir or str(self.tree)) for one in agents)
-        ends = (route.split(" -> ") for route in routes)
+        edges = (route.split() for route in routes)
         return Factory(
             path=str(self.state.root.parent / "layover.toml"),
             digest=self.chance(8).hex(),
@@ -278,7 +285,7 @@ class Scene:
             ),
             agents={one.name: one for one in placed},
             runners={runner.name: runner for runner in (TRUE, *runners)},
-            routes=tuple(Route(sender=sender, receiver=receiver) for sender, receiver in ends),
+            routes=tuple(Route(sender=a, receiver=b, mode=MODES[arrow]) for a, arrow, b in edges),
             generation=1,
         )
 

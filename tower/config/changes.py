@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tower.config.overrides import LayoverTable
 from tower.core.factory import Agent, Factory, Runner, Settings
-from tower.core.routes import Route
+from tower.core.routes import Route, RouteMode
 
 RESTART: Final = ("state_dir", "socket", "socket_group", "snapshots_dir")
 """Keys of `[layover]` that take effect at a start alone: lock, socket and the runs' places are taken once."""
@@ -57,6 +57,7 @@ def _as_written(settings: Settings) -> dict[str, Any]:
         "defaults: max_concurrent_runs": settings.max_concurrent_runs,
         "defaults: max_hops": settings.max_hops,
         "defaults: max_runs": settings.max_runs,
+        "defaults: max_spawn_generations": settings.max_spawn_generations,
         "defaults: writers": "shared" if settings.shared_writers else "exclusive",
     }
 
@@ -75,8 +76,9 @@ def _tables(kind: str, old: Mapping[str, Agent | Runner], new: Mapping[str, Agen
 
 def _routes(old: Iterable[Route], new: Iterable[Route]) -> Iterable[str]:
     before, after = frozenset(old), frozenset(new)
-    for route in sorted(before ^ after, key=lambda route: (route.sender, route.receiver)):
-        yield f"routes: {route.sender} -> {route.receiver} {'added' if route in after else 'removed'}"
+    for route in sorted(before ^ after, key=lambda route: (route.sender, route.receiver, route.mode)):
+        mode = " (spawn)" if route.mode is RouteMode.SPAWN else ""
+        yield f"routes: {route.sender} -> {route.receiver}{mode} {'added' if route in after else 'removed'}"
 
 
 def _fields(old: Any, new: Any) -> Iterable[tuple[str, Any, Any]]:

@@ -7,24 +7,33 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import product
 
 from tower.config.known import nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.tables import Tables
 from tower.core.factory import Agent
-from tower.core.routes import Route
+from tower.core.routes import Route, RouteMode
 
 
 def read_routes(tables: Tables, findings: Findings) -> tuple[Route, ...]:
     """The edges that `[[routes]]` declare; a name that no agent has is refused."""
-    edges: dict[Route, None] = {}
+    edges: dict[tuple[str, str], RouteMode] = {}
     for index, checked in tables.routes.items():
         senders = _known(checked.value.senders, ("routes", index, "from"), tables, findings)
         receivers = _known(checked.value.receivers, ("routes", index, "to"), tables, findings)
-        edges |= {Route(sender=sender, receiver=receiver): None for sender in senders for receiver in receivers}
-    return tuple(edges)
+        for ends in product(senders, receivers):
+            mode = edges.setdefault(ends, RouteMode(checked.value.mode))
+            if mode != checked.value.mode:
+                findings.error(
+                    ("routes", index),
+                    f"the route from {ends[0]} to {ends[1]} is declared {mode} before, and {checked.value.mode} here",
+                    "declare each pair of agents once, or with one mode",
+                )
+    return tuple(Route(sender=sender, receiver=receiver, mode=mode) for (sender, receiver), mode in edges.items())
 
 
 def _known(names: Iterable[str], path: KeyPath, tables: Tables, findings: Findings) -> list[str]:
@@ -113,18 +122,23 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
 
 
 def distances(ways_in: Iterable[str], routes: Iterable[Route]) -> dict[str, int]:
-    """How many routes lead from the nearest way in to each agent that can be reached; 0 for a way in itself."""
-    after: dict[str, list[str]] = {}
+    """How many hops the shortest way to each agent that can be reached spends; 0 for a way in.
+
+    A route that opens a new chain spends none, since the new chain has hops of its own.
+    """
+    after: dict[str, list[Route]] = {}
     for route in routes:
-        after.setdefault(route.sender, []).append(route.receiver)
-    distance = dict.fromkeys(ways_in, 0)
-    front = list(distance)
+        after.setdefault(route.sender, []).append(route)
+    distance: dict[str, int] = {}
+    front = deque((name, 0) for name in ways_in)
     while front:
-        following = []
-        for name in front:
-            for receiver in after.get(name, ()):
-                if receiver not in distance:
-                    distance[receiver] = distance[name] + 1
-                    following.append(receiver)
-        front = following
+        name, hops = front.popleft()
+        if name in distance:
+            continue
+        distance[name] = hops
+        for route in after.get(name, ()):
+            if route.mode is RouteMode.SPAWN:
+                front.appendleft((route.receiver, 0))
+            else:
+                front.append((route.receiver, hops + 1))
     return distance

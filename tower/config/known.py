@@ -48,7 +48,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "defaults": {
         **_SHARED,
-        "max_spawn_generations": "routes do not open new chains",
         "fuel_action": "chains are bounded by max_hops and max_runs",
     },
     "runners.*": {

@@ -58,6 +58,7 @@ def resolve_settings(
         max_concurrent_runs=rails.max_concurrent_runs,
         max_hops=rails.max_hops,
         max_runs=rails.max_runs,
+        max_spawn_generations=rails.max_spawn_generations,
         shared_writers=rails.writers == "shared",
         origins=_origins(layover, defaults, places, environ),
     )
@@ -127,6 +128,6 @@ def _origins(
     for key in type(layover.value).model_fields:
         written = "file" if key in layover.value.model_fields_set else "built in"
         origins[f"layover.{key}"] = f"environment {variables[key]}" if key in variables else written
-    for key in ("max_concurrent_runs", "max_hops", "max_runs", "writers"):
+    for key in ("max_concurrent_runs", "max_hops", "max_runs", "max_spawn_generations", "writers"):
         origins[f"defaults.{key}"] = "file" if key in defaults.value.model_fields_set else "built in"
     return origins

@@ -116,12 +116,6 @@ def _protocol(value: Any) -> Any:
     return value
 
 
-def _mode(value: Any) -> Any:
-    if value == "spawn":
-        raise RefusedValueError('"spawn" is not available yet', 'write "async", or leave mode out')
-    return value
-
-
 def _pattern(value: str) -> str:
     if not value.strip():
         raise RefusedValueError("must name files", 'write a pattern such as "build/*.json"')
@@ -186,6 +180,7 @@ class DefaultsTable(Shared):
     max_hops: Annotated[int, between(1, 1000)] = 8
     max_runs: Annotated[int, between(1, 100_000)] = 64
     max_concurrent_runs: Concurrency = 4
+    max_spawn_generations: Annotated[int, between(0, 100)] = 1
     writers: Literal["exclusive", "shared"] = "exclusive"
 
 
@@ -243,4 +238,4 @@ class RouteTable(BaseModel):
 
     senders: Ends = Field(alias="from")
     receivers: Ends = Field(alias="to")
-    mode: Annotated[Literal["async"], BeforeValidator(_mode)] = "async"
+    mode: Literal["async", "spawn"] = "async"

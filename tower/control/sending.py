@@ -6,7 +6,7 @@ a hop of the chain that it belongs to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tower.core import ids
@@ -14,7 +14,8 @@ from tower.core.callers import Caller
 from tower.core.errors import BusyError, ConflictError, InvalidError, NotFoundError, RefusedError
 from tower.core.factory import PERSON, Agent
 from tower.core.failpoint import failpoint
-from tower.core.records import Flight, Itinerary, Sender
+from tower.core.records import Flight, Itinerary, Run, Sender
+from tower.core.routes import RouteMode
 from tower.core.states import FlightState, HeldReason
 from tower.engine.tower import Tower
 from tower.store import events, flights, itineraries, runs
@@ -49,8 +50,8 @@ async def send(tower: Tower, caller: Caller, request: Request) -> Sent:
     """Make a flight durable and return it; nothing has started yet.
 
     Raises `BusyError` (a full disk), `InvalidError` (body, key, name out of bounds), `NotFoundError` (no such agent),
-    `RefusedError` (no entry, no route, no hops left, a cancelled chain, too many waiting), `ConflictError` (a key used
-    for another body).
+    `RefusedError` (no entry, no route, no hops or generations left, a cancelled chain, too many waiting),
+    `ConflictError` (a key used for another body).
     """
     _check_room(tower)
     check(request, tower.factory.settings.max_body_bytes)
@@ -163,20 +164,13 @@ def _from_run(tower: Tower, run_id: str, agent: Agent, request: Request, connect
             f"cannot send to {agent.name}: a person cancelled this chain",
             "end here; nothing that is sent would start",
         )
-    if tower.factory.route(run.agent, agent.name, itinerary.scope) is None:
+    route = tower.factory.route(run.agent, agent.name, itinerary.scope)
+    if route is None:
         peers = ", ".join(tower.factory.peers(run.agent, itinerary.scope)) or "nobody"
         raise RefusedError(
             "no-route",
             f"cannot send from {run.agent} to {agent.name}: no route leads there",
             f"{run.agent} may send to {peers}; a person can add a [[routes]] entry",
-        )
-    woken_by = flights.of_run(connection, run.id)
-    left = min((flight.hops_remaining for flight in woken_by), default=0)
-    if left < 1:
-        raise RefusedError(
-            "no-hops",
-            f"cannot send to {agent.name}: this chain has no hops left",
-            "report what you have; a person can raise defaults.max_hops and send anew",
         )
     sender = Sender(kind="agent", name=run.agent, ref=run.id)
     earlier = _same_key(tower, agent, request, sender, run.itinerary, connection) or _echo(
@@ -185,7 +179,50 @@ def _from_run(tower: Tower, run_id: str, agent: Agent, request: Request, connect
     if earlier is not None:
         return Sent(flight=earlier, duplicate=True)
     _check_pending(agent, connection)
-    return _queue(tower, sender, run.itinerary, left - 1, request, connection)
+    if route.mode is RouteMode.SPAWN:
+        opened = _spawned(tower, itinerary, agent, request, connection)
+        return _queue(tower, sender, opened.id, opened.max_hops - 1, request, connection)
+    return _queue(tower, sender, itinerary.id, _hops_left(run, agent, connection) - 1, request, connection)
+
+
+def _hops_left(run: Run, agent: Agent, connection: Connection) -> int:
+    left = min((flight.hops_remaining for flight in flights.of_run(connection, run.id)), default=0)
+    if left < 1:
+        raise RefusedError(
+            "no-hops",
+            f"cannot send to {agent.name}: this chain has no hops left",
+            "report what you have; a person can raise defaults.max_hops and send anew",
+        )
+    return left
+
+
+def _spawned(tower: Tower, parent: Itinerary, agent: Agent, request: Request, connection: Connection) -> Itinerary:
+    """A chain with fresh budgets, opened by a run; it keeps the scope and the flags of the chain that opened it."""
+    settings = tower.factory.settings
+    if parent.spawn_generation >= settings.max_spawn_generations:
+        raise RefusedError(
+            "no-spawn",
+            f"cannot send to {agent.name}: its route opens a chain, and this one lies"
+            f" {parent.spawn_generation} below the first already"
+            f" (defaults.max_spawn_generations is {settings.max_spawn_generations})",
+            "report what you have; a person can raise the limit and send anew",
+        )
+    opened = replace(
+        parent,
+        id=tower.new_id(ids.ITINERARY),
+        created_at=tower.clock(),
+        name=request.name,
+        max_hops=settings.max_hops,
+        max_runs=settings.max_runs,
+        fuel_limit=settings.fuel,
+        fuel_spent=0,
+        fuel_reserved=0,
+        runs_started=0,
+        spawn_generation=parent.spawn_generation + 1,
+        parent=parent.id,
+    )
+    itineraries.insert(connection, opened)
+    return opened
 
 
 def _queue(tower: Tower, sender: Sender, itinerary: str, hops: int, request: Request, connection: Connection) -> Sent:

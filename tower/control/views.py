@@ -116,6 +116,7 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
         "id": record.id,
         "name": record.name,
         "pipeline": record.pipeline,
+        "parent": record.parent,
         "state": state,
         "created_at": moment(record.created_at),
         "max_hops": record.max_hops,

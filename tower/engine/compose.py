@@ -21,6 +21,7 @@ from tower.core.launch import Launch, Limits
 from tower.core.payload import Briefing, Part, Peer, estimate_tokens, later_payload, payload, told_anew
 from tower.core.records import Flight, Itinerary, Sender
 from tower.core.residence import ResidentState
+from tower.core.routes import RouteMode
 from tower.core.states import HeldReason
 from tower.engine.handing_over import handover_for
 from tower.engine.places import resident_folder
@@ -240,7 +241,11 @@ def _payload(prepared: Prepared, workspace: str) -> str:
 
 def _briefing(prepared: Prepared, workspace: str) -> Briefing:
     factory, agent, flight = prepared.factory, prepared.agent, prepared.flight
-    known = ((name, factory.agents.get(name)) for name in factory.peers(agent.name, prepared.chain.scope))
+    known = [
+        (name, factory.agents.get(name))
+        for name in factory.peers(agent.name, prepared.chain.scope)
+        if _may_still_send(factory, prepared, name)
+    ]
     peers = tuple(Peer(name=name, description=peer.description) for name, peer in known if peer and peer.enabled)
     return Briefing(
         agent=agent,
@@ -253,9 +258,16 @@ def _briefing(prepared: Prepared, workspace: str) -> Briefing:
         memory=prepared.memory,
         memory_total=prepared.memory_total,
         handover=prepared.handover,
-        # With no hops left nobody can be sent to, and nothing is promised.
-        peers=peers if flight.hops_remaining > 0 else (),
+        peers=peers,
     )
+
+
+def _may_still_send(factory: Factory, prepared: Prepared, receiver: str) -> bool:
+    """Whether the rails let the run send there: what would be refused for sure is not promised."""
+    route = factory.route(prepared.agent.name, receiver, prepared.chain.scope)
+    if route is not None and route.mode is RouteMode.SPAWN:
+        return prepared.chain.spawn_generation < factory.settings.max_spawn_generations
+    return prepared.flight.hops_remaining > 0
 
 
 def is_wanting(tower: Tower, flight: Flight) -> bool:

@@ -148,10 +148,18 @@ def by_key(
         (key, receiver, since),
     )
     for one in map(flight_of, found):
-        same = one.itinerary == itinerary if sender.kind == "agent" else one.sender.name == sender.name
+        same = (
+            _chain_of_sender(connection, one) == itinerary if sender.kind == "agent" else one.sender.name == sender.name
+        )
         if one.sender.kind == sender.kind and same:
             return one
     return None
+
+
+def _chain_of_sender(connection: Connection, flight: Flight) -> str:
+    """The chain that an agent sent it from, which is not its own where its route opens a new one."""
+    found = rows(connection, "SELECT itinerary FROM runs WHERE id = ?", (flight.sender.ref,))
+    return str(found[0]["itinerary"]) if found else flight.itinerary
 
 
 def of_itinerary(connection: Connection, itinerary: str) -> list[Flight]:

@@ -129,6 +129,7 @@ class Itinerary(_Shape):
     id: str
     name: str | None
     pipeline: str | None
+    parent: str | None = Field(description="the itinerary from which a run opened this one")
     state: str = Field(description="working, held, waiting, stalled, halted, finished, cancelled or interrupted")
     created_at: Time
     max_hops: int

@@ -44,6 +44,8 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     yield "itinerary", itinerary["id"]
     if itinerary["name"]:
         yield "name", itinerary["name"]
+    if itinerary["parent"]:
+        yield "opened by", itinerary["parent"]
     yield "state", itinerary["state"]
     yield "since", screen.when(itinerary["created_at"])
     yield "runs", f"{itinerary['runs_started']} of at most {itinerary['max_runs']}"
