@@ -139,8 +139,12 @@ def _from_person(tower: Tower, caller: Caller, agent: Agent, request: Request, c
     if earlier is not None:
         return Sent(flight=earlier, duplicate=True)
     _check_pending(agent, connection)
+    return _open(tower, sender, _fresh_chain(tower, request), request, connection)
+
+
+def _fresh_chain(tower: Tower, request: Request) -> Itinerary:
     settings = tower.factory.settings
-    itinerary = Itinerary(
+    return Itinerary(
         id=tower.new_id(ids.ITINERARY),
         created_at=tower.clock(),
         name=request.name,
@@ -148,9 +152,12 @@ def _from_person(tower: Tower, caller: Caller, agent: Agent, request: Request, c
         max_runs=settings.max_runs,
         fuel_limit=settings.fuel,
     )
-    itineraries.insert(connection, itinerary)
+
+
+def _open(tower: Tower, sender: Sender, chain: Itinerary, request: Request, connection: Connection) -> Sent:
+    itineraries.insert(connection, chain)
     # The trigger is flight 1 of at most max_hops.
-    return _queue(tower, sender, itinerary.id, settings.max_hops - 1, request, connection)
+    return _queue(tower, sender, chain.id, chain.max_hops - 1, request, connection)
 
 
 def _from_run(tower: Tower, run_id: str, agent: Agent, request: Request, connection: Connection) -> Sent:
@@ -180,8 +187,7 @@ def _from_run(tower: Tower, run_id: str, agent: Agent, request: Request, connect
         return Sent(flight=earlier, duplicate=True)
     _check_pending(agent, connection)
     if route.mode is RouteMode.SPAWN:
-        opened = _spawned(tower, itinerary, agent, request, connection)
-        return _queue(tower, sender, opened.id, opened.max_hops - 1, request, connection)
+        return _open(tower, sender, _spawned(tower, itinerary, agent, request), request, connection)
     return _queue(tower, sender, itinerary.id, _hops_left(run, agent, connection) - 1, request, connection)
 
 
@@ -196,7 +202,7 @@ def _hops_left(run: Run, agent: Agent, connection: Connection) -> int:
     return left
 
 
-def _spawned(tower: Tower, parent: Itinerary, agent: Agent, request: Request, connection: Connection) -> Itinerary:
+def _spawned(tower: Tower, parent: Itinerary, agent: Agent, request: Request) -> Itinerary:
     """A chain with fresh budgets, opened by a run; it keeps the scope and the flags of the chain that opened it."""
     settings = tower.factory.settings
     if parent.spawn_generation >= settings.max_spawn_generations:
@@ -207,22 +213,14 @@ def _spawned(tower: Tower, parent: Itinerary, agent: Agent, request: Request, co
             f" (defaults.max_spawn_generations is {settings.max_spawn_generations})",
             "report what you have; a person can raise the limit and send anew",
         )
-    opened = replace(
-        parent,
-        id=tower.new_id(ids.ITINERARY),
-        created_at=tower.clock(),
-        name=request.name,
-        max_hops=settings.max_hops,
-        max_runs=settings.max_runs,
-        fuel_limit=settings.fuel,
-        fuel_spent=0,
-        fuel_reserved=0,
-        runs_started=0,
+    return replace(
+        _fresh_chain(tower, request),
+        pipeline=parent.pipeline,
+        flags=parent.flags,
+        narrowing=parent.narrowing,
         spawn_generation=parent.spawn_generation + 1,
         parent=parent.id,
     )
-    itineraries.insert(connection, opened)
-    return opened
 
 
 def _queue(tower: Tower, sender: Sender, itinerary: str, hops: int, request: Request, connection: Connection) -> Sent:

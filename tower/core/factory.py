@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from tower.core.pipelines import Pipeline
 from tower.core.routes import Route, Scope
 
 PERSON: Final = "person"
@@ -32,14 +31,6 @@ class RecoveryPolicy(StrEnum):
     AUTOMATIC = "automatic"
     MANUAL = "manual"
     NEVER = "never"
-
-
-class Position(StrEnum):
-    """What the tower lets an agent do beyond its own flights; prose never grants it."""
-
-    PARTICIPANT = "participant"
-    ORCHESTRATOR = "orchestrator"
-    """Sees the whole roster, and may cancel flights of its own chain that have not started."""
 
 
 class OnStop(StrEnum):
@@ -69,8 +60,6 @@ class Runner:
     env_from: tuple[str, ...] = ()
     max_concurrent: int | None = None
     stop_signal: str = "TERM"
-    usd_per_credit: float | None = None
-    unavailable_patterns: tuple[str, ...] = ()
     assume: int | None = None
     """Micro-dollars charged for a run that says nothing of its cost."""
     estimate_base: float = 711.0
@@ -120,44 +109,11 @@ class Agent:
     max_pending: int | None = None
     context_budget: int | None = None
     memory_bytes: int = 4096
-    position: Position = Position.PARTICIPANT
-    approve: bool = False
-    """Flights to it wait for a person."""
-    fuel: int | None = None
-    """Micro-dollars of itineraries that start here; None: `Settings.fuel`."""
-    reserve: int | None = None
-    """Micro-dollars to reserve for one run; None: by its history, else `Settings.reserve`."""
     snapshot: str = "work"
     """work (HEAD, uncommitted and untracked) or head."""
     snapshot_include: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     """Key -> where its value came from: agent, defaults, runner, built in."""
-
-
-class FuelAction(StrEnum):
-    """What happens to a run whose cost passes its chain's Fuel while it is going."""
-
-    FINISH = "finish"
-    STOP = "stop"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
-    """The money of the whole factory in a rolling window. Micro-dollars."""
-
-    fuel: int = 100_000_000
-    """0: unlimited."""
-    window_hours: float = 24.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """What a model costs, micro-dollars per million tokens; None: no price was given."""
-
-    input: int
-    output: int
-    cache_read: int | None = None
-    cache_write: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,15 +139,7 @@ class Settings:
     max_runs: int = 64
     fuel: int = 5_000_000
     """Micro-dollars of an itinerary."""
-    reserve: int = 250_000
-    """Micro-dollars to reserve for a run of an agent without a history."""
-    fuel_action: FuelAction = FuelAction.FINISH
     max_spawn_generations: int = 1
-    http_addr: str = "127.0.0.1:0"
-    """HOST:PORT of the door over TCP; port 0: a free one, taken once and kept; empty: the MCP door alone."""
-    public_hosts: tuple[str, ...] = ()
-    logbook: str = ""
-    """Absolute path of the shared memory; empty: `logbook.md` in the state folder."""
     shared_writers: bool = False
     origins: Mapping[str, str] = field(default_factory=dict)
     """Key (`layover.socket`) -> where its value came from: file, environment VARIABLE, built in."""
@@ -208,11 +156,6 @@ class Factory:
     agents: Mapping[str, Agent]
     runners: Mapping[str, Runner]
     routes: tuple[Route, ...] = ()
-    pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
-    reserve: Reserve = Reserve()
-    rates: Mapping[str, Rate] = field(default_factory=dict)
-    """Model -> its price."""
-    usd_per_credit: float = 0.01
     generation: int = 0
 
     @property

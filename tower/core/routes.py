@@ -1,12 +1,11 @@
 """Routes: directed permissions between agents, and which of them one chain may use.
 
-A `[[routes]]` entry is expanded into one `Route` for each pair of its ends. What becomes of a delivery at a join is
-left to `joins`, how far a way in reaches to `reach`.
+A `[[routes]]` entry is expanded into one `Route` for each pair of its ends. What a send along one makes is left to
+`control.sending`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,40 +15,6 @@ class RouteMode(StrEnum):
 
     ASYNC = "async"
     SPAWN = "spawn"
-
-
-class JoinKind(StrEnum):
-    """When a receiver that is joined is woken."""
-
-    ALL = "all"
-    """All named senders have delivered."""
-    ANY = "any"
-    """The first delivery wakes it, the others of the wave are superseded."""
-    QUORUM = "quorum"
-    """So many as `Join.count` have delivered."""
-    SETTLED = "settled"
-    """At least one has delivered, and nothing alive can still reach the barrier."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
-    """The barrier before a receiver: it wakes once, when the named senders have delivered."""
-
-    kind: JoinKind
-    senders: tuple[str, ...]
-    """The only ones that it constrains, in the order of `from`, at least two."""
-    count: int | None = None
-    """For a quorum, 1 to the number of senders."""
-    timeout_sec: float | None = None
-    accept_suspect: bool = False
-    """Whether what a suspect run delivered counts."""
-
-    @property
-    def needed(self) -> int:
-        """How many deliveries complete it; for `settled` the most that can come."""
-        if self.kind is JoinKind.ANY:
-            return 1
-        return len(self.senders) if self.count is None else self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +34,6 @@ class Route:
     sender: str
     receiver: str
     mode: RouteMode = RouteMode.ASYNC
-    join: Join | None = None
     pipelines: frozenset[str] | None = None
     """Only chains of these pipelines may use it; None: every chain."""
 
@@ -78,8 +42,3 @@ class Route:
         if self.pipelines is None:
             return True
         return scope.pipeline in self.pipelines and self.pipelines.issuperset(scope.narrowing)
-
-
-def usable(routes: Iterable[Route], scope: Scope) -> tuple[Route, ...]:
-    """The routes that serve a chain, in their order."""
-    return tuple(route for route in routes if route.serves(scope))
