@@ -82,7 +82,7 @@ def test_no_key_is_both_accepted_and_refused() -> None:
 
 
 def test_the_example_in_the_reference_is_sound(loads: Loads, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+    example = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)[0]
     (tmp_path / ".git").mkdir()
     loaded = loads(example, {"MY_AGENT_API_KEY": "x"}, coder="Write.")
     assert [str(problem) for problem in loaded.problems] == []

@@ -7,6 +7,11 @@ import pytest
 
 from tower.config.positions import KeyPath, scan
 from tower.config.problems import Findings, Problem, key_text
+from tower.config.sources import Source, Sources
+
+
+def findings_in(text: str) -> Findings:
+    return Findings(Sources(Source(file="f.toml", text=text, positions=scan(text))), Path("/x"))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ def test_a_problem_as_one_line(line: int, key: str, hint: str, text: str) -> Non
 
 
 def test_findings_are_sorted_by_position_and_each_is_kept_once() -> None:
-    findings = Findings("f.toml", Path("/x"), scan("a = 1\nb = 2\nc = 3\n"))
+    findings = findings_in("a = 1\nb = 2\nc = 3\n")
     assert not findings.has_errors
     findings.environment("VARIABLE", "e")
     findings.warning(("c",), "w")
@@ -52,6 +57,6 @@ def test_findings_are_sorted_by_position_and_each_is_kept_once() -> None:
 
 
 def test_a_warning_alone_is_no_error() -> None:
-    findings = Findings("f.toml", Path("/x"), scan(""))
+    findings = findings_in("")
     findings.warning(("a",), "w")
     assert not findings.has_errors

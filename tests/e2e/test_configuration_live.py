@@ -101,8 +101,6 @@ def test_what_cannot_change_while_running_is_said(daemon: Daemon) -> None:
 def test_every_way_of_saving_is_seen(daemon: Daemon) -> None:
     daemon.configure(ONE.format(answer="start"))
     daemon.start()
-    real = daemon.folder / "elsewhere"
-    real.mkdir()
 
     def in_place(text: str) -> None:
         daemon.config.write_text(text)
@@ -127,4 +125,28 @@ def test_every_way_of_saving_is_seen(daemon: Daemon) -> None:
         save(text.replace("start", f"v{number}"))
         generation = number + 2
         eventually(lambda generation=generation: daemon.api.get("/status")["generation"]["number"] == generation)
-    shutil.rmtree(real)
+
+
+def generation(daemon: Daemon) -> int:
+    return int(daemon.api.get("/status")["generation"]["number"])
+
+
+def test_included_files_are_followed(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="one"), layover='include = ["agents/*.toml"]')
+    daemon.start()
+    two = ONE.replace("agents.one", "agents.two")
+    (daemon.folder / "agents").mkdir()
+    (daemon.folder / "agents" / "two.toml").write_text(two.format(answer="2"))
+    eventually(lambda: generation(daemon) == 2)
+    assert daemon.answer(daemon.landed(daemon.send("two")["id"])["runs"][0]["id"]) == "2"
+    (daemon.folder / "agents" / "two.toml").write_text(two.format(answer="two"))
+    eventually(lambda: generation(daemon) == 3)
+    (daemon.folder / "agents" / "three.toml").write_text("[agents.one]\nrunner = 'none'\n")
+    (problem,) = eventually(lambda: daemon.api.get("/status")["problems"])
+    assert problem["file"].endswith("agents/three.toml")
+    assert "is declared in" in problem["sentence"]
+    (daemon.folder / "agents" / "three.toml").unlink()
+    eventually(lambda: not daemon.api.get("/status")["problems"])
+    assert generation(daemon) == 3
+    shutil.rmtree(daemon.folder / "agents")
+    eventually(lambda: [agent["name"] for agent in daemon.api.get("/status")["agents"]] == ["one"])

@@ -201,7 +201,7 @@ class AgentReader:
         for variable in inherited.env.keys() & inherited.env_from.keys():
             path: KeyPath = ("agents", name, "env", variable)
             self.findings.error(
-                path if path in self.findings.positions else ("defaults", "env", variable),
+                path if path in self.findings.sources else ("defaults", "env", variable),
                 f"is set here and forwarded by {inherited.env_from[variable]}",
                 "keep one of the two",
             )

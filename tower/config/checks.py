@@ -44,7 +44,7 @@ def _known(names: Iterable[str], path: KeyPath, tables: Tables, findings: Findin
             continue
         place: KeyPath = (*path, index)
         findings.error(
-            place if place in findings.positions else path,
+            place if place in findings.sources else path,
             f"there is no agent {name!r}",
             nearest(name, tables.agent_names, "write the name of an [agents.NAME]"),
         )
@@ -106,7 +106,7 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
     enabled = [agent for agent in agents.values() if agent.enabled]
     kept = sum(agent.resident for agent in enabled)
     path: KeyPath = ("defaults", "max_concurrent_runs")
-    place = path if path in findings.positions else ("agents", *(agent.name for agent in enabled if agent.resident))[:2]
+    place = path if path in findings.sources else ("agents", *(agent.name for agent in enabled if agent.resident))[:2]
     if kept > slots:
         findings.error(
             place,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tower.config.positions import MAX_DEPTH, Place, Positions
 from tower.config.problems import Findings
+from tower.config.sources import Source
 
 _WHERE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _HINTS: Final = (
@@ -28,41 +29,51 @@ _UNCLOSED: Final = (r"Illegal character '\n'", "Unterminated string", "Expected 
 _OTHERWISE: Final = "check the quotes and brackets here and before"
 
 
-def parse(text: str, findings: Findings) -> dict[str, Any] | None:
+def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
     """The document, or None after a problem was added. Takes bounded time and memory whatever the text is."""
-    if findings.positions.too_deep:
-        _add(findings, findings.positions.too_deep, f"nests deeper than {MAX_DEPTH} levels", "no key lies that deep")
+    if source.positions.too_deep:
+        _add(
+            source,
+            source.positions.too_deep,
+            findings,
+            f"nests deeper than {MAX_DEPTH} levels",
+            "no key lies that deep",
+        )
         return None
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(source.text)
     except (ValueError, RecursionError) as error:
-        _syntax(text, str(error), findings)
+        _syntax(source, str(error), findings)
         return None
     if not document:
-        _add(findings, None, "declares nothing", "`tower init` writes a factory that runs at once")
+        _add(source, None, findings, "declares nothing", "`tower init` writes a factory that runs at once")
         return None
     return document
 
 
-def _syntax(text: str, message: str, findings: Findings) -> None:
+def _syntax(source: Source, message: str, findings: Findings) -> None:
     where = _WHERE.search(message)
     if where is None:
-        _add(findings, None, f"is not TOML: {message}", _OTHERWISE)
+        _add(source, None, findings, f"is not TOML: {message}", _OTHERWISE)
         return
     what = message[: where.start()]
-    place = (int(where[1]), int(where[2])) if where[1] else _end(text)
-    repeat = findings.positions.repeat
+    place = (int(where[1]), int(where[2])) if where[1] else _end(source.text)
+    repeat = source.positions.repeat
     # What the scanner saw behind the place where the parser stopped is another mistake, or none.
     if repeat and repeat[0] <= place and what.startswith(("Cannot", "Duplicate")):
         second, first = repeat
-        _add(findings, second, "is not TOML: the name is set twice", f"line {first[0]} sets it first; remove one")
+        _add(
+            source, second, findings, "is not TOML: the name is set twice", f"line {first[0]} sets it first; remove one"
+        )
         return
-    if opening := _left_open(findings.positions, what, place):
-        quotes = _quotes(text, opening)
-        _add(findings, opening, f"is not TOML: the text that opens here has no closing {quotes}", _close(quotes))
+    if opening := _left_open(source.positions, what, place):
+        quotes = _quotes(source.text, opening)
+        _add(
+            source, opening, findings, f"is not TOML: the text that opens here has no closing {quotes}", _close(quotes)
+        )
         return
     hint = next((hint for beginning, hint in _HINTS if what.startswith(beginning)), _OTHERWISE)
-    _add(findings, place, f"is not TOML: {what[:1].lower()}{what[1:]}", hint)
+    _add(source, place, findings, f"is not TOML: {what[:1].lower()}{what[1:]}", hint)
 
 
 def _left_open(positions: Positions, what: str, place: Place) -> Place | None:
@@ -91,6 +102,6 @@ def _end(text: str) -> Place:
     return len(lines), len(lines[-1]) + 1
 
 
-def _add(findings: Findings, place: Place | None, sentence: str, hint: str) -> None:
+def _add(source: Source, place: Place | None, findings: Findings, sentence: str, hint: str) -> None:
     line, column = place or (0, 0)
-    findings.add(findings.file, line, column, "", sentence, hint, "error")
+    findings.add(source.file, line, column, "", sentence, hint, "error")

@@ -44,7 +44,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "keep_worktrees_hours": "no worktrees are made",
         "snapshots_max": "a snapshot is removed when its run has ended",
         "retention_days": "nothing is removed by age",
-        "include": "keep everything in one file",
     },
     "defaults": {
         **_SHARED,

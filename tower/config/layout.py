@@ -55,6 +55,7 @@ def resolve_settings(
         min_free_bytes=table.min_free_mb * _MIB,
         snapshots_dir=snapshots,
         notify=table.notify,
+        include=table.include,
         max_concurrent_runs=rails.max_concurrent_runs,
         max_hops=rails.max_hops,
         max_runs=rails.max_runs,

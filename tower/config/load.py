@@ -15,12 +15,14 @@ from tower.config.agents import AgentReader
 from tower.config.checks import check_git, check_reach, check_slots, check_ways_in, read_routes
 from tower.config.document import parse
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
+from tower.config.includes import include
 from tower.config.layout import resolve_settings
 from tower.config.overrides import overridden
 from tower.config.positions import KeyPath, scan
 from tower.config.problems import Findings, Problem
 from tower.config.runners import Runners
-from tower.config.tables import read_tables
+from tower.config.sources import Source, Sources
+from tower.config.tables import read_layover, read_tables
 from tower.config.texts import Library
 from tower.config.variables import check_variables
 from tower.core.factory import Factory
@@ -60,24 +62,29 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
     if isinstance(text, Unreadable):
         return _unreadable(str(named), text, watched)
     variables: dict[KeyPath, str] = {("layover", key): variable for key, variable in overridden(environ).items()}
-    findings = Findings(str(named), file.parent, scan(text), variables)
-    document = parse(text, findings)
+    main = Source(file=str(named), text=text, positions=scan(text))
+    findings = Findings(Sources(main), file.parent, variables)
+    document = parse(main, findings)
     if document is None:
         return Loaded(factory=None, problems=findings.sorted(), watched=watched)
-    factory, texts = _read(document, text, file, environ, findings)
+    factory, others = _read(document, file, environ, findings)
     return Loaded(
         factory=None if findings.has_errors else factory,
         problems=findings.sorted(),
-        watched=watched | texts,
+        watched=watched | others,
     )
 
 
 def _read(
-    document: dict[str, Any], text: str, file: Path, environ: Mapping[str, str], findings: Findings
-) -> tuple[Factory, frozenset[Path]]:
-    """The factory as far as it can be made, and the folders of its texts."""
+    document: dict[str, Any], file: Path, environ: Mapping[str, str], findings: Findings
+) -> tuple[Factory | None, frozenset[Path]]:
+    """The factory as far as it can be made, and the folders of its texts and included files."""
     folder = file.parent
-    tables = read_tables(document, environ, findings)
+    layover = read_layover(document, environ, findings)
+    included = include(layover.value.include, document, folder, file, findings)
+    tables = read_tables(document, layover, findings)
+    if not included.complete:
+        return None, frozenset(included.watched)
     settings = resolve_settings(tables.layover, tables.defaults, folder, environ, findings)
     library = Library(folder=folder, prompt_dir=Path(settings.prompt_dir))
     runners = Runners(tables, folder, findings)
@@ -93,13 +100,16 @@ def _read(
         check_slots(agents, settings.max_concurrent_runs, findings)
     factory = Factory(
         path=str(file),
-        digest=_digest(text, *(source.text for source in library.texts)),
+        digest=_digest(
+            *(source.text for source in (findings.sources.main, *findings.sources.included)),
+            *(source.text for source in library.texts),
+        ),
         settings=settings,
         agents=agents,
         runners=runners.found,
         routes=routes,
     )
-    return factory, frozenset(library.watched)
+    return factory, frozenset(included.watched | library.watched)
 
 
 def _absolute(path: Path) -> Path:

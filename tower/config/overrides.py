@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from tower.config.schema import Names, Paths, PathText, Words, between, seconds
+from tower.config.schema import Includes, Names, Paths, PathText, Words, between, seconds
 
 PREFIX: Final = "TOWER_LAYOVER__"
 
@@ -42,6 +42,7 @@ class LayoverTable(BaseSettings):
     min_free_mb: Annotated[int, between(0, 1 << 30)] = 512
     snapshots_dir: PathText | None = None
     notify: Names = ()
+    include: Includes = ()
 
     @classmethod
     def settings_customise_sources(

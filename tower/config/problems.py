@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from tower.config.positions import KeyPath, Positions
+from tower.config.positions import KeyPath
+from tower.config.sources import Sources
 
 Severity = Literal["error", "warning"]
 
@@ -63,21 +64,18 @@ def key_text(path: KeyPath) -> str:
 class Findings:
     """Problems found so far in one configuration. The same finding at the same place is kept once."""
 
-    def __init__(
-        self, file: str, folder: Path, positions: Positions, overridden: Mapping[KeyPath, str] | None = None
-    ) -> None:
-        """`file` is the configuration file as a person named it, `folder` the absolute folder it stands in.
+    def __init__(self, sources: Sources, folder: Path, overridden: Mapping[KeyPath, str] | None = None) -> None:
+        """`sources` begins with the configuration file that a person named; `folder` is the absolute one it is in.
 
         `overridden` has the keys whose value comes from a variable instead: their problems are the variable's.
         """
-        self.file = file
-        self.positions = positions
+        self.sources = sources
         self._folder = folder
         self._overridden = overridden or {}
         self._found: dict[Problem, None] = {}
 
     def error(self, path: KeyPath, sentence: str, hint: str = "") -> None:
-        """An error at a key of the configuration file, or at the nearest table around it that stands there."""
+        """An error at a key of the configuration, or at the nearest table around it that stands there."""
         self._at(path, sentence, hint, "error")
 
     def warning(self, path: KeyPath, sentence: str, hint: str = "") -> None:
@@ -85,9 +83,9 @@ class Findings:
         self._at(path, sentence, hint, "warning")
 
     def shown(self, path: Path) -> str:
-        """A path as a person would name it who named the configuration file as `file`."""
+        """A path as a person would name it who named the configuration file."""
         try:
-            return str(Path(self.file).parent / path.relative_to(self._folder))
+            return str(Path(self.sources.main.file).parent / path.relative_to(self._folder))
         except ValueError:
             return str(path)
 
@@ -104,8 +102,8 @@ class Findings:
         if variable := self._overridden.get(path[:2]):
             self.environment(variable, sentence, hint, severity)
             return
-        line, column = self.positions.find(path)
-        self.add(self.file, line, column, key_text(path), sentence, hint, severity)
+        file, line, column = self.sources.find(path)
+        self.add(file, line, column, key_text(path), sentence, hint, severity)
 
     @property
     def has_errors(self) -> bool:
@@ -113,4 +111,6 @@ class Findings:
 
     def sorted(self) -> tuple[Problem, ...]:
         """By position, those of the configuration file first."""
-        return tuple(sorted(self._found, key=lambda it: (it.file != self.file, it.file, it.line, it.column)))
+        return tuple(
+            sorted(self._found, key=lambda it: (it.file != self.sources.main.file, it.file, it.line, it.column))
+        )

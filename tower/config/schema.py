@@ -124,6 +124,16 @@ def _pattern(value: str) -> str:
     return value
 
 
+def _include(value: str) -> str:
+    if not value.strip():
+        raise RefusedValueError("must name files", 'write a pattern such as "agents/*.toml"')
+    if value.startswith(("/", "~")) or ".." in value.split("/"):
+        raise RefusedValueError("must stay inside this file's folder", "write a pattern relative to it, without ..")
+    if "**" in value:
+        raise RefusedValueError("looks into folders of any depth", "write one * for each folder on the way")
+    return value
+
+
 Short = Annotated[str, Field(max_length=4096)]
 Long = Annotated[str, Field(max_length=1 << 20)]
 Words = Annotated[Short | None, BeforeValidator(_blank_is_none)]
@@ -133,6 +143,9 @@ RunnerText = Annotated[Long, AfterValidator(_runner)]
 Names = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
 Paths = Annotated[tuple[PathText, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
 Patterns = Annotated[tuple[Annotated[Short, AfterValidator(_pattern)], ...], BeforeValidator(_as_tuple)]
+Includes = Annotated[
+    tuple[Annotated[Short, AfterValidator(_include)], ...], BeforeValidator(_as_tuple), Field(max_length=100)
+]
 Command = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=1000)]
 Ends = Annotated[tuple[Short, ...], BeforeValidator(_one_or_more), Field(min_length=1, max_length=1000)]
 Literals = Annotated[dict[str, Long], Field(max_length=1000)]

@@ -74,14 +74,19 @@ def _accepted() -> dict[str, tuple[str, ...]]:
     return {"": TOP, **{section: accepted_keys(section) for section in SECTIONS}}
 
 
-def read_tables(document: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Tables:
-    """Validate every table. Problems go to `findings`; nothing is raised."""
+def read_layover(document: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Checked[LayoverTable]:
+    """Validate `[layover]`, which says what else is to be read. Problems go to `findings`; nothing is raised."""
+    return _layover(_table(document, "layover", findings), environ, findings)
+
+
+def read_tables(document: dict[str, Any], layover: Checked[LayoverTable], findings: Findings) -> Tables:
+    """Validate every other table. Problems go to `findings`; nothing is raised."""
     for key in document.keys() - set(TOP):
         findings.error((key,), *refuse_key("", key, _accepted()))
     runners = _named(document, "runners", findings)
     agents = _named(document, "agents", findings)
     tables = Tables(
-        layover=_layover(_table(document, "layover", findings), environ, findings),
+        layover=layover,
         defaults=_optional(DefaultsTable, _table(document, "defaults", findings), ("defaults",), findings),
         agent_names=frozenset(agents),
         runner_names=frozenset(runners),

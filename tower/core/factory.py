@@ -134,6 +134,8 @@ class Settings:
     snapshots_dir: str = ""
     notify: tuple[str, ...] = ()
     """Command that is told of events that want a person; empty: none."""
+    include: tuple[str, ...] = ()
+    """Patterns of further files that the configuration was read from."""
     max_concurrent_runs: int = 4
     max_hops: int = 8
     max_runs: int = 64

@@ -1,0 +1,49 @@
+"""The files of one configuration, and where in them each key of the merged document stands.
+
+Which files there are, and how their tables are merged, is left to `includes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tower.config.positions import KeyPath, Positions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One file."""
+
+    file: str
+    """As a person would name it from where they stand."""
+    text: str
+    positions: Positions
+
+
+class Sources:
+    """Every file that was read, the named one first."""
+
+    def __init__(self, main: Source) -> None:
+        self.main = main
+        self.included: list[Source] = []
+        self._elsewhere: dict[KeyPath, tuple[Source, KeyPath]] = {}
+
+    def adopt(self, path: KeyPath, source: Source, inside: KeyPath) -> None:
+        """Note that what lies at `path` of the merged document is what stands at `inside` of an included file."""
+        self._elsewhere[path] = source, inside
+
+    def __contains__(self, path: KeyPath) -> bool:
+        source, inside = self._source(path)
+        return inside in source.positions
+
+    def find(self, path: KeyPath) -> tuple[str, int, int]:
+        """File, line and column of a key, else of the nearest table around it, else of the file's beginning."""
+        source, inside = self._source(path)
+        return (source.file, *source.positions.find(inside))
+
+    def _source(self, path: KeyPath) -> tuple[Source, KeyPath]:
+        for depth in (2, 1):
+            if found := self._elsewhere.get(path[:depth]):
+                source, inside = found
+                return source, (*inside, *path[depth:])
+        return self.main, path
