@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tower.config.positions import KeyPath, scan
+from tower.config.positions import KeyPath
 from tower.config.problems import Findings, Problem, key_text
 from tower.config.sources import Source, Sources
 
 
 def findings_in(text: str) -> Findings:
-    return Findings(Sources(Source(file="f.toml", text=text, positions=scan(text))), Path("/x"))
+    return Findings(Sources(Source(file="f.toml", text=text)), Path("/x"))
 
 
 @pytest.mark.parametrize(

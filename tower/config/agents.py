@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from tower.config.inherit import Inherited, Origin, inherit
-from tower.config.places import resolve_work_dir
+from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings, key_text
 from tower.config.runners import Runners, check_placeholders
 from tower.config.schema import AgentTable
 from tower.config.tables import Checked, Tables
 from tower.config.texts import Fault, Library, Text, include_directives, names_file, persona_text, role_text
-from tower.core.factory import Access, Agent, RecoveryPolicy, Runner, Settings
+from tower.core.factory import Access, Agent, RecoveryPolicy, Runner
 
 _INCLUDE = "@include is not available yet"
 _INCLUDE_HINT = "write the text itself here"
@@ -30,11 +29,9 @@ class AgentReader:
     """Makes the agents of one factory from its tables; problems go to `findings`."""
 
     tables: Tables
-    settings: Settings
     runners: Runners
     library: Library
-    folder: Path
-    """Absolute folder of the configuration file."""
+    work_trees: WorkTrees
     findings: Findings
 
     def read(self) -> dict[str, Agent]:
@@ -53,7 +50,7 @@ class AgentReader:
         instructions = self._instructions(name, checked)
         persona = self._prose(name, "persona", inherited, lambda it: persona_text(it.text))
         role = self._prose(name, "role", inherited, role_text)
-        work_dir = resolve_work_dir(name, self.tables, self.settings, self.folder, self.findings)
+        work_dir = self.work_trees.resolve(name)
         check_placeholders(checked.value.args, ("agents", name, "args"), self.findings)
         self._check_variables(name, inherited)
         self._check_resident(name, checked, runner)

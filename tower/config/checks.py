@@ -105,6 +105,8 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
     """Every resident keeps a slot for its process: refuse more of them than there are, and warn when none is left."""
     enabled = [agent for agent in agents.values() if agent.enabled]
     kept = sum(agent.resident for agent in enabled)
+    if kept < slots:
+        return
     path: KeyPath = ("defaults", "max_concurrent_runs")
     place = path if path in findings.sources else ("agents", *(agent.name for agent in enabled if agent.resident))[:2]
     if kept > slots:
@@ -113,7 +115,7 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
             f"there are {kept} residents, and {slots} runs may be alive at once",
             f"write max_concurrent_runs = {kept} or more in [defaults]",
         )
-    elif kept == slots and kept < len(enabled):
+    elif kept < len(enabled):
         findings.warning(
             place,
             f"the {kept} residents keep all {slots} slots, so that no other agent ever starts",

@@ -31,24 +31,39 @@ _OTHERWISE: Final = "check the quotes and brackets here and before"
 
 def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
     """The document, or None after a problem was added. Takes bounded time and memory whatever the text is."""
-    if source.positions.too_deep:
-        _add(
-            source,
-            source.positions.too_deep,
-            findings,
-            f"nests deeper than {MAX_DEPTH} levels",
-            "no key lies that deep",
-        )
+    if _has_long_keys(source.text) and _refuse_depth(source, findings):
         return None
     try:
         document = tomllib.loads(source.text)
     except (ValueError, RecursionError) as error:
-        _syntax(source, str(error), findings)
+        if not _refuse_depth(source, findings):
+            _syntax(source, str(error), findings)
+        return None
+    if _is_deep(document, MAX_DEPTH) and _refuse_depth(source, findings):
         return None
     if not document:
         _add(source, None, findings, "declares nothing", "`tower init` writes a factory that runs at once")
         return None
     return document
+
+
+def _has_long_keys(text: str) -> bool:
+    """Whether a dotted key may be so long that the parser should not see it: prose of many sentences looks alike."""
+    return any(line.count(".") >= MAX_DEPTH for line in text.split("\n"))
+
+
+def _is_deep(value: dict[str, Any] | list[Any], left: int) -> bool:
+    """Whether tables and lists lie in one another more than `left` levels deep."""
+    held = value.values() if isinstance(value, dict) else value
+    inner = [it for it in held if isinstance(it, dict | list)]
+    return left < 1 or any(_is_deep(it, left - 1) for it in inner)
+
+
+def _refuse_depth(source: Source, findings: Findings) -> bool:
+    place = source.positions.too_deep
+    if place:
+        _add(source, place, findings, f"nests deeper than {MAX_DEPTH} levels", "no key lies that deep")
+    return place is not None
 
 
 def _syntax(source: Source, message: str, findings: Findings) -> None:

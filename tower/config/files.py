@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -39,8 +40,8 @@ def read_text(path: Path, limit: int) -> str | Unreadable:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return Unreadable(sentence="is not a file", hint="name an ordinary text file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit + 1)
+        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+            data = _read(file, limit + 1)
     except OSError as error:
         return _refusal(error)
     finally:
@@ -48,6 +49,15 @@ def read_text(path: Path, limit: int) -> str | Unreadable:
     if len(data) > limit:
         return Unreadable(sentence=f"is larger than {limit} bytes", hint="name a smaller file, or split it")
     return _decoded(data)
+
+
+def _read(file: FileIO, most: int) -> bytes:
+    """At most `most` bytes: `/proc` and its like may give less than is there, and an end is an empty piece."""
+    pieces = []
+    while most and (piece := file.read(most)):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
 
 
 def _refusal(error: OSError | ValueError) -> Unreadable:
@@ -97,7 +107,12 @@ def real(path: Path) -> Path:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a real path is a real folder or lies in it."""
-    return path == folder or folder in path.parents
+    return lies_in(str(path), str(folder))
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Like `is_inside`, for whoever asks often: a Path takes ten times as long to answer."""
+    return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 
 def watch_folders(path: Path) -> frozenset[Path]:
@@ -108,6 +123,43 @@ def watch_folders(path: Path) -> frozenset[Path]:
     links = [step for step in (path, *path.parents) if _is_link(step)]
     folders = {path.parent, real(path).parent, *(link.parent for link in links)}
     return frozenset(_nearest_folder(folder) for folder in folders)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What stands at a path."""
+
+    exists: bool
+    """A broken symlink excluded."""
+    real: str
+    watched: frozenset[Path]
+    """See `watch_folders`."""
+
+
+class Look:
+    """One look at the disk, in which each folder is asked about once however many files are named in it."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, tuple[str, frozenset[Path]]] = {}
+
+    def find(self, path: str) -> Found:
+        """What stands at an absolute path."""
+        folder, name = os.path.split(path)
+        mode = _mode(path)
+        if name in ("", ".", "..") or (mode is not None and stat.S_ISLNK(mode)):
+            place = Path(path)
+            return Found(exists=exists(place), real=os.path.realpath(path), watched=watch_folders(place))
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder), watch_folders(Path(path))
+        inside, watched = self._folders[folder]
+        return Found(exists=mode is not None, real=f"{inside}/{name}", watched=watched)
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return None
 
 
 def _is_link(path: Path) -> bool:

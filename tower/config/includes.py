@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tower.config.document import parse
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, is_inside, read_text, real, watch_folders
-from tower.config.positions import KeyPath, scan
+from tower.config.positions import KeyPath
 from tower.config.problems import Findings, key_text
 from tower.config.sources import Source
 
@@ -132,7 +132,7 @@ def _watched(folder: Path, pattern: str) -> Iterator[Path]:
 def _source(path: Path, text: str | Unreadable, key: KeyPath, findings: Findings) -> Source | None:
     shown = findings.shown(path)
     if not isinstance(text, Unreadable):
-        return Source(file=shown, text=text, positions=scan(text))
+        return Source(file=shown, text=text)
     if text.line:
         findings.add(shown, text.line, text.column, "", text.sentence, text.hint, "error")
     else:

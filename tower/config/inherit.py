@@ -88,10 +88,7 @@ def inherit(
     runner_env_from: Mapping[str, Sequence[str]],
 ) -> Inherited:
     """Resolve the agent `name`. The mappings hold only keys that are set; `runner_env_from` is by declared runner."""
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for key in (*INHERITED, *OWN):
-        values[key], origins[key] = _value(key, agent, defaults if key in INHERITED else {})
+    values, origins = _values(agent, defaults)
     model_left = None
     if "model" not in agent and values["runner"] != defaults.get("runner", values["runner"]):
         # A model belongs to the runner that it was written for.
@@ -107,12 +104,16 @@ def inherit(
     )
 
 
-def _value(key: str, agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Any, Origin]:
-    if key in agent:
-        return agent[key], Origin.AGENT
-    if key in defaults:
-        return defaults[key], Origin.DEFAULTS
-    return BUILT_IN[key], Origin.BUILT_IN
+def _values(agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Every key, the strongest who says something about it winning."""
+    shared = {key: value for key, value in defaults.items() if key in INHERITED}
+    own = {key: value for key, value in agent.items() if key in BUILT_IN}
+    origins: dict[str, str] = {
+        **dict.fromkeys(BUILT_IN, Origin.BUILT_IN),
+        **dict.fromkeys(shared, Origin.DEFAULTS),
+        **dict.fromkeys(own, Origin.AGENT),
+    }
+    return {**BUILT_IN, **shared, **own}, origins
 
 
 def _joined(key: str, agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[dict[str, str], Origin]:

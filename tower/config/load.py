@@ -18,7 +18,8 @@ from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_tex
 from tower.config.includes import include
 from tower.config.layout import resolve_settings
 from tower.config.overrides import overridden
-from tower.config.positions import KeyPath, scan
+from tower.config.places import WorkTrees
+from tower.config.positions import KeyPath
 from tower.config.problems import Findings, Problem
 from tower.config.runners import Runners
 from tower.config.sources import Source, Sources
@@ -62,7 +63,7 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
     if isinstance(text, Unreadable):
         return _unreadable(str(named), text, watched)
     variables: dict[KeyPath, str] = {("layover", key): variable for key, variable in overridden(environ).items()}
-    main = Source(file=str(named), text=text, positions=scan(text))
+    main = Source(file=str(named), text=text)
     findings = Findings(Sources(main), file.parent, variables)
     document = parse(main, findings)
     if document is None:
@@ -89,7 +90,11 @@ def _read(
     library = Library(folder=folder, prompt_dir=Path(settings.prompt_dir))
     runners = Runners(tables, folder, findings)
     agents = AgentReader(
-        tables=tables, settings=settings, runners=runners, library=library, folder=folder, findings=findings
+        tables=tables,
+        runners=runners,
+        library=library,
+        work_trees=WorkTrees(tables, settings, folder, findings),
+        findings=findings,
     ).read()
     check_variables(tables, environ, findings)
     check_git(tables, environ, findings)

@@ -15,22 +15,35 @@ from tower.config.tables import Tables
 from tower.core.factory import Settings
 
 
-def resolve_work_dir(name: str, tables: Tables, settings: Settings, folder: Path, findings: Findings) -> str:
-    """The real path of the tree that agent `name` works in; what is wrong with it goes to `findings`."""
-    agent, layover = tables.agents[name], tables.layover
-    path: KeyPath = ("layover", "work_dir")
-    if agent.value.work_dir is None:
-        place = Path(settings.work_dir)
-        if "work_dir" in agent.unsound | layover.unsound:
-            return str(place)
-    else:
-        place, path = real(folder / agent.value.work_dir), ("agents", name, "work_dir")
-        if layover.unsound.isdisjoint({"work_dir", "allowed_dirs"}):
-            _check_allowed(place, settings, path, findings)
-    _check_use(place, path, settings, findings)
-    if agent.value.access == "read-only":
-        _check_snapshots(place, ("agents", name, "access"), folder, findings)
-    return str(place)
+class WorkTrees:
+    """The trees of one factory. What is wrong with one is said where it is named, once for all who work there."""
+
+    def __init__(self, tables: Tables, settings: Settings, folder: Path, findings: Findings) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._folder = folder
+        self._findings = findings
+        self._shared = Path(settings.work_dir)
+        self._checked: set[KeyPath] = set()
+
+    def resolve(self, name: str) -> str:
+        """The real path of the tree that agent `name` works in; what is wrong with it goes to the findings."""
+        agent, layover = self._tables.agents[name], self._tables.layover
+        path: KeyPath = ("layover", "work_dir")
+        if agent.value.work_dir is None:
+            place = self._shared
+            if "work_dir" in agent.unsound | layover.unsound:
+                return str(place)
+        else:
+            place, path = real(self._folder / agent.value.work_dir), ("agents", name, "work_dir")
+            if layover.unsound.isdisjoint({"work_dir", "allowed_dirs"}):
+                _check_allowed(place, self._settings, path, self._findings)
+        if path not in self._checked:
+            self._checked.add(path)
+            _check_use(place, path, self._settings, self._findings)
+        if agent.value.access == "read-only":
+            _check_snapshots(place, ("agents", name, "access"), self._folder, self._findings)
+        return str(place)
 
 
 def _check_allowed(place: Path, settings: Settings, path: KeyPath, findings: Findings) -> None:

@@ -6,18 +6,28 @@ Which files there are, and how their tables are merged, is left to `includes`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from tower.config.positions import KeyPath, Positions
+from tower.config.positions import KeyPath, Positions, scan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
-    """One file."""
+    """One file. Without slots, for what is found out about it later."""
 
     file: str
     """As a person would name it from where they stand."""
     text: str
-    positions: Positions
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Looked for when they are first asked for: a file without mistakes never needs them, and it takes a while."""
+        return scan(self.text)
+
+    @cached_property
+    def may_hold_nul(self) -> bool:
+        """Whether a text may hold NUL. As such it is refused when a file is read, so only an escape can write it."""
+        return "\\u0000" in self.text or "\\U00000000" in self.text
 
 
 class Sources:
@@ -31,6 +41,11 @@ class Sources:
     def adopt(self, path: KeyPath, source: Source, inside: KeyPath) -> None:
         """Note that what lies at `path` of the merged document is what stands at `inside` of an included file."""
         self._elsewhere[path] = source, inside
+
+    @property
+    def may_hold_nul(self) -> bool:
+        """Whether a text of any file may hold NUL."""
+        return any(source.may_hold_nul for source in (self.main, *self.included))
 
     def __contains__(self, path: KeyPath) -> bool:
         source, inside = self._source(path)

@@ -48,7 +48,7 @@ class Checked(Generic[T]):
     @property
     def given(self) -> dict[str, Any]:
         """The keys that are set, `""` and `[]` included."""
-        return self.value.model_dump(exclude_unset=True)
+        return {key: getattr(self.value, key) for key in self.value.model_fields_set}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def _validated(
 ) -> Checked[T] | None:
     """The table with its sound keys; None when a key that it cannot do without is missing or unsound."""
     unsound = set()
-    for inside in _paths_with_nul(table):
+    for inside in _paths_with_nul(table) if findings.sources.may_hold_nul else ():
         findings.error((*path, *inside), "holds a NUL character", "remove it")
         unsound.add(str(inside[0]))
     try:

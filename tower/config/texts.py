@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from tower.config.files import MAX_TEXT_BYTES, Unreadable, exists, is_inside, read_text, real, watch_folders
+from tower.config.files import MAX_TEXT_BYTES, Look, Unreadable, lies_in, read_text, real
 
 _DIRECTIVE: Final = re.compile(r"@include(?=[\s(]|$)")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -49,6 +49,8 @@ class Library:
 
     def __init__(self, *, folder: Path, prompt_dir: Path) -> None:
         self._folders = tuple(dict.fromkeys((prompt_dir, folder)))
+        self._real_folders = tuple(str(real(folder)) for folder in self._folders)
+        self._look = Look()
         self._read: dict[str, Text | Fault] = {}
         self.watched: set[Path] = set()
         """Folders in which a change may change a text, or make one appear."""
@@ -66,26 +68,32 @@ class Library:
         return tuple(sorted(found, key=lambda text: text.path))
 
     def _find(self, name: str) -> Text | Fault:
-        places = tuple(dict.fromkeys(folder / name for folder in self._folders))
-        for place in places:
-            self.watched |= watch_folders(place)
-        path = next((place for place in places if exists(place)), None)
-        if path is None:
+        places = tuple(dict.fromkeys(_join(str(folder), name) for folder in self._folders))
+        found = {place: self._look.find(place) for place in places}
+        for one in found.values():
+            self.watched |= one.watched
+        place = next((place for place in places if found[place].exists), None)
+        if place is None:
             return Fault(
-                sentence=f"names {name}, which was not found; tried {', then '.join(map(str, places))}",
+                sentence=f"names {name}, which was not found; tried {', then '.join(places)}",
                 hint="make the file, or name another",
             )
-        if not any(is_inside(real(path), real(folder)) for folder in self._folders):
+        if not any(lies_in(found[place].real, folder) for folder in self._real_folders):
             return Fault(
                 sentence=f"names {name}, which leads outside {' and '.join(map(str, self._folders))}",
                 hint="move the file into one of them",
             )
+        path = Path(place)
         text = read_text(path, MAX_TEXT_BYTES)
         if not isinstance(text, Unreadable):
             return Text(path=path, text=text)
         if text.line:
             return Fault(sentence=text.sentence, hint=text.hint, path=path, line=text.line, column=text.column)
         return Fault(sentence=f"names {name}, which {text.sentence}", hint=text.hint)
+
+
+def _join(folder: str, name: str) -> str:
+    return name if name.startswith("/") else f"{folder}/{name}"
 
 
 def names_file(value: str) -> bool:
@@ -96,6 +104,8 @@ def names_file(value: str) -> bool:
 def include_directives(text: str) -> Iterator[int]:
     """Lines (counted from 1) that hold an `@include`; inside a fenced block of code it is text."""
     fence = ""
+    if "@include" not in text:
+        return
     for number, line in enumerate(text.split("\n"), start=1):
         mark = _FENCE.match(line)
         if fence:
