@@ -77,3 +77,9 @@ def test_a_megabyte_of_malice_is_answered_in_seconds(loads: Loads, text: str) ->
     begin = time.process_time()
     assert loads(text).factory is None
     assert time.process_time() - begin < 8
+
+
+def test_what_lies_too_deep_is_said_beside_what_it_is(loads: Loads) -> None:
+    found = loads(GOOD + "[" + "a." * 9 + "a]\n" + "b." * 9 + "b = 1\n[agents.other]\nmax_pending = 0\n").problems
+    assert ("a", "is not a known key") in [(it.key, it.sentence) for it in found]
+    assert [(it.line, it.column) for it in found if "nests deeper than 16 levels" in it.sentence] == [(7, 21)]

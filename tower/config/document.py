@@ -31,15 +31,13 @@ _OTHERWISE: Final = "check the quotes and brackets here and before"
 
 def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
     """The document, or None after a problem was added. Takes bounded time and memory whatever the text is."""
-    if _has_long_keys(source.text) and _refuse_depth(source, findings):
+    if _has_long_keys(source.text) and refuse_depth(source, findings):
         return None
     try:
         document = tomllib.loads(source.text)
     except (ValueError, RecursionError) as error:
-        if not _refuse_depth(source, findings):
+        if not refuse_depth(source, findings):
             _syntax(source, str(error), findings)
-        return None
-    if _is_deep(document, MAX_DEPTH) and _refuse_depth(source, findings):
         return None
     if not document:
         _add(source, None, findings, "declares nothing", "`tower init` writes a factory that runs at once")
@@ -52,14 +50,8 @@ def _has_long_keys(text: str) -> bool:
     return any(line.count(".") >= MAX_DEPTH for line in text.split("\n"))
 
 
-def _is_deep(value: dict[str, Any] | list[Any], left: int) -> bool:
-    """Whether tables and lists lie in one another more than `left` levels deep."""
-    held = value.values() if isinstance(value, dict) else value
-    inner = [it for it in held if isinstance(it, dict | list)]
-    return left < 1 or any(_is_deep(it, left - 1) for it in inner)
-
-
-def _refuse_depth(source: Source, findings: Findings) -> bool:
+def refuse_depth(source: Source, findings: Findings) -> bool:
+    """Add a problem when keys lie too deep in one another to be placed, as none of the format's do. Takes a while."""
     place = source.positions.too_deep
     if place:
         _add(source, place, findings, f"nests deeper than {MAX_DEPTH} levels", "no key lies that deep")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tower.config.agents import AgentReader
 from tower.config.checks import check_git, check_reach, check_slots, check_ways_in, read_routes
-from tower.config.document import parse
+from tower.config.document import parse, refuse_depth
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.includes import include
 from tower.config.layout import resolve_settings
@@ -69,6 +69,9 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
     if document is None:
         return Loaded(factory=None, problems=findings.sorted(), watched=watched)
     factory, others = _read(document, file, environ, findings)
+    if findings.has_errors:
+        for source in findings.sources.all:
+            refuse_depth(source, findings)
     return Loaded(
         factory=None if findings.has_errors else factory,
         problems=findings.sorted(),
@@ -106,7 +109,7 @@ def _read(
     factory = Factory(
         path=str(file),
         digest=_digest(
-            *(source.text for source in (findings.sources.main, *findings.sources.included)),
+            *(source.text for source in findings.sources.all),
             *(source.text for source in library.texts),
         ),
         settings=settings,

@@ -43,9 +43,14 @@ class Sources:
         self._elsewhere[path] = source, inside
 
     @property
+    def all(self) -> tuple[Source, ...]:
+        """Every file, in order."""
+        return self.main, *self.included
+
+    @property
     def may_hold_nul(self) -> bool:
         """Whether a text of any file may hold NUL."""
-        return any(source.may_hold_nul for source in (self.main, *self.included))
+        return any(source.may_hold_nul for source in self.all)
 
     def __contains__(self, path: KeyPath) -> bool:
         source, inside = self._source(path)

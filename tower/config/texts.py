@@ -65,20 +65,21 @@ class Library:
     def texts(self) -> tuple[Text, ...]:
         """Every text read, in order of their paths."""
         found = (text for text in self._read.values() if isinstance(text, Text))
-        return tuple(sorted(found, key=lambda text: text.path))
+        return tuple(sorted(found, key=lambda text: str(text.path)))
 
     def _find(self, name: str) -> Text | Fault:
         places = tuple(dict.fromkeys(_join(str(folder), name) for folder in self._folders))
-        found = {place: self._look.find(place) for place in places}
-        for one in found.values():
-            self.watched |= one.watched
-        place = next((place for place in places if found[place].exists), None)
-        if place is None:
+        for place in places:
+            found = self._look.find(place)
+            self.watched |= found.watched
+            if found.exists:
+                break
+        else:
             return Fault(
                 sentence=f"names {name}, which was not found; tried {', then '.join(places)}",
                 hint="make the file, or name another",
             )
-        if not any(lies_in(found[place].real, folder) for folder in self._real_folders):
+        if not any(lies_in(found.real, folder) for folder in self._real_folders):
             return Fault(
                 sentence=f"names {name}, which leads outside {' and '.join(map(str, self._folders))}",
                 hint="move the file into one of them",
