@@ -107,6 +107,7 @@ def itinerary(state: str, flights: list[Document], runs: list[Document], **chang
         "id": ITN,
         "name": None,
         "pipeline": None,
+        "flags": {},
         "parent": None,
         "state": state,
         "created_at": "2031-05-06T07:08:09.010Z",

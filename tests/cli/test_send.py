@@ -38,6 +38,15 @@ def test_everything_that_was_chosen_is_asked_for(tower: FakeTower, cli: Cli) -> 
     assert tower.requests[0].document == asked
 
 
+def test_into_a_pipeline(tower: FakeTower, cli: Cli) -> None:
+    cli("send", "-p", "build", "go", "--flag", "deep", "--flag", "wide=no")
+    cli("send", "--pipeline", "build")
+    assert [request.document for request in tower.requests] == [
+        {"pipeline": "build", "body": "go", "flags": {"deep": True, "wide": False}},
+        {"pipeline": "build"},
+    ]
+
+
 def test_a_flight_that_was_sent_before_or_waits_is_said_to(tower: FakeTower, cli: Cli) -> None:
     waiting = held("ground-stop", "the ground stop")
     tower.routes["POST /flights"] = reply(ACCEPTED | {"flight": waiting, "duplicate": True}, 202)
@@ -97,6 +106,8 @@ def test_a_file_without_a_name_is_asked_for(tower: FakeTower, cli: Cli) -> None:
         (["writer", "two", "words"], 'is one BODY in quotes: tower send AGENT "..."'),
         (["writer", "-x"], "comes after --"),
         (["writer", "-q"], "comes after --"),
+        (["-p", "build", "two", "words"], "with --pipeline, BODY is the only one"),
+        (["-p", "build", "--flag", "deep=maybe"], "'maybe' is neither true nor false"),
     ],
 )
 def test_what_cannot_be_read_says_what_is_usually_meant(

@@ -84,6 +84,16 @@ def test_the_queue_says_what_each_waits_for(fake: FakeTower, cli: Cli) -> None:
     ]
 
 
+def test_pipelines_are_listed_with_their_flags(fake: FakeTower, cli: Cli) -> None:
+    flags = {"deep": {"default": False}, "wide": {"default": True}}
+    build = {"name": "build", "entry": "coder", "trigger": "manual", "description": "b", "flags": flags}
+    fake.routes["GET /pipelines"] = reply({"pipelines": [build, build | {"name": "x", "flags": {}}]})
+    rows = "build\tcoder\tmanual\tdeep=false wide=true\tb\nx\tcoder\tmanual\t-\tb\n"
+    assert cli("pipelines").out == rows
+    assert cli("pipelines", "-q").out == "build\nx\n"
+    assert json.loads(cli("pipelines", "--json").out)["pipelines"][0] == build
+
+
 def test_show_a_run(fake: FakeTower, cli: Cli) -> None:
     usage = {"tokens_in": 100, "tokens_out": 7, "model": "m-1", "cost_usd": 0.5, "cost_source": "reported"}
     shown = ended(exit_code=None, exit_signal=9, outcome="failed", reason="killed", notes=["one", "two"], **usage)

@@ -22,6 +22,8 @@ from .conftest import GOOD, Loads
 
 AGENT = GOOD
 RUNNER = '[runners.mine]\ncommand = ["agent"]\n'
+PIPELINE = "[pipelines.p]\nentry = 'solo'\n"
+ROUTE = "[[routes]]\nfrom = 'solo'\nto = 'solo'\n"
 OTHER = '[agents.other]\ndescription = "d"\nrunner = "none"\nprompt = "x"\n'
 
 
@@ -58,7 +60,46 @@ ERRORS = {
     ),
     "key near to a later one": Case(AGENT + "»privledged = true\n", "agents.solo.privledged", "not a known key", "agents knows"),
     "quoted key": Case(AGENT + '»"a\\u001bb" = 1\n', 'agents.solo."a\\u001bb"', "not a known key", "agents knows"),
-    "later table": Case("[»pipelines.p]\n" + AGENT, "pipelines", "not available yet", "entry = true"),
+    "later table": Case("[»tiers.light]\nx = 'y'\n" + AGENT, "tiers", "not available yet", "name a model"),
+    "unknown pipeline key": Case(AGENT + PIPELINE + "»entri = 1\n", "pipelines.p.entri", "not a known key", "entry?"),
+    "unknown flag key": Case(
+        AGENT + PIPELINE + "[pipelines.p.flags]\ndeep = { »defautl = true }\n", "pipelines.p.flags.deep.defautl", "not a known key", "default?"
+    ),
+    "unknown choice key": Case(
+        AGENT + PIPELINE + "[pipelines.p.agents.solo]\n»modle = 'x'\n", "pipelines.p.agents.solo.modle", "known key", "model?"
+    ),
+    "later pipeline key": Case(AGENT + PIPELINE + "»overlap = 'skip'\n", "pipelines.p.overlap", "not available yet", "remove"),
+    "clock": Case(
+        AGENT + PIPELINE + "»trigger = { every = '1h' }\n", "pipelines.p.trigger", "starts by itself, which is not available yet", "tower send -p"
+    ),
+    "pipeline without an entry": Case(AGENT + "[pipelines.»p]\n", "pipelines.p.entry", "is missing", "add it"),
+    "pipeline to nobody": Case(
+        AGENT + "[pipelines.p]\n»entry = 'sole'\n", "pipelines.p.entry", "there is no agent 'sole'", "did you mean solo?"
+    ),
+    "pipeline name": Case(AGENT + "[pipelines.»P]\nentry = 'solo'\n", "pipelines.P", "not a name for a pipeline", "a-z"),
+    "pipeline priority": Case(AGENT + PIPELINE + "»priority = 101\n", "pipelines.p.priority", "at most 100", "-100 to 100"),
+    "flag name": Case(
+        AGENT + PIPELINE + "[pipelines.p.flags]\n»2x = {}\n", "pipelines.p.flags.2x", "not a name for a flag", "no digit"
+    ),
+    "choice for nobody": Case(
+        AGENT + PIPELINE + "[pipelines.p.agents.»sola]\n", "pipelines.p.agents.sola", "there is no agent 'sola'", "solo?"
+    ),
+    "choice for a resident": Case(
+        AGENT.replace('"none"', '"mine"') + "resident = true\n" + RUNNER + 'protocol = "jsonl"\n' + PIPELINE
+        + "[pipelines.p.agents.»solo]\nmodel = 'x'\n",
+        "pipelines.p.agents.solo", "one process of it serves the chains of every pipeline", "remove it",
+    ),
+    "choice with an unknown placeholder": Case(
+        AGENT + PIPELINE + "[pipelines.p.agents.solo]\nargs = [»'{modle}']\n", "pipelines.p.agents.solo.args[0]", "{modle}", ""
+    ),
+    "route of an unknown pipeline": Case(
+        AGENT + PIPELINE + ROUTE + "pipelines = ['p', »'q']\n", "routes[0].pipelines[1]", "there is no pipeline 'q'", "[pipelines.NAME]"
+    ),
+    "route of no pipeline": Case(AGENT + PIPELINE + ROUTE + "»pipelines = []\n", "routes[0].pipelines", "must not be empty", ""),
+    "two modes of one edge in one pipeline": Case(
+        AGENT + PIPELINE + ROUTE + ROUTE.replace("[[", "[[»") + "mode = 'spawn'\npipelines = 'p'\n",
+        "routes[1]", "declared async before, and spawn here", "for different pipelines",
+    ),
     "later layover key": Case("[layover]\n»http_addr = ''\n" + AGENT, "layover.http_addr", "not available yet", "remove"),
     "later default": Case("[defaults]\n»sandbox = 'auto'\n" + AGENT, "defaults.sandbox", "not available yet", "remove"),
     "later agent key": Case(AGENT + "»approve = true\n", "agents.solo.approve", "not available yet", "remove it"),
@@ -302,6 +343,10 @@ ERRORS = {
 }  # fmt: skip
 
 WARNINGS = {
+    "two defaults of one flag": Case(
+        AGENT + PIPELINE + "flags = { deep = {} }\n[pipelines.q]\nentry = 'solo'\nflags = { »deep = { default = true } }\n",
+        "pipelines.q.flags.deep", "has another default than in pipeline p", "the same default in both",
+    ),
     "residents keep every slot": Case(
         "[defaults]\n»max_concurrent_runs = 1\n"
         + AGENT.replace('"none"', '"mine"')
@@ -506,3 +551,59 @@ def test_distance_is_counted_from_the_nearest_way_in() -> None:
     pairs = ["ab", "bc", "cd", "xd", "da", "ef"]
     routes = frozenset(Route(sender=pair[0], receiver=pair[1]) for pair in pairs)
     assert distances(["a", "x"], routes) == {"a": 0, "x": 0, "b": 1, "d": 1, "c": 2}
+
+
+THREE = """\
+[defaults]
+max_hops = 2
+[pipelines.near]
+entry = "b"
+[pipelines.far]
+entry = "a"
+[[routes]]
+from = "a"
+to = "b"
+[[routes]]
+from = "b"
+to = "c"
+pipelines = "PIPELINE"
+""" + "".join(f'[agents.{name}]\ndescription = "d"\nrunner = "none"\nprompt = "x"\n' for name in "abc")
+
+
+def test_an_agent_is_as_far_as_from_the_nearest_way_in_along_the_routes_of_that_chain(loads: Loads) -> None:
+    assert [str(it) for it in loads(THREE.replace("PIPELINE", "near")).problems] == []
+    (far,) = loads(THREE.replace("PIPELINE", "far")).problems
+    assert (far.key, far.sentence) == ("agents.c", "is 3 flights from every way in, and max_hops is 2")
+
+
+def test_a_pipeline_is_read_with_everything_that_it_says(loads: Loads) -> None:
+    loaded = loads(
+        GOOD
+        + """\
+args = ["-a"]
+model = "small"
+effort = "low"
+[pipelines.build]
+description = "b"
+entry = "solo"
+trigger = "manual"
+priority = 7
+body = "go"
+flags = { deep = { default = true, description = "d" }, plain = {} }
+[pipelines.build.agents.solo]
+model = ""
+args = ["-b"]
+[pipelines.other]
+entry = "solo"
+"""
+    )
+    assert loaded.factory is not None
+    build = loaded.factory.pipelines["build"]
+    assert (build.entry, build.description, build.priority, build.body) == ("solo", "b", 7, "go")
+    assert build.settled({"plain": True}) == {"deep": True, "plain": True}
+    assert build.flags["deep"].description == "d"
+    chosen = loaded.factory.agent_in("solo", "build")
+    assert (chosen.model, chosen.effort, chosen.args) == (None, "low", ("-a", "-b"))
+    assert (chosen.origins["model"], chosen.origins["effort"]) == ("pipeline build", "agent")
+    plain = loaded.factory.agents["solo"]
+    assert loaded.factory.agent_in("solo", "other") is loaded.factory.agent_in("solo", None) is plain

@@ -42,6 +42,7 @@ from tower.core.errors import BusyError, ConflictError
 from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.ids import RANDOM_BYTES
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
+from tower.core.pipelines import Pipeline
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.core.routes import Route, RouteMode
 from tower.engine import compose, dispatcher, recover
@@ -84,6 +85,12 @@ def agent(name: str, **changes: Any) -> Agent:
     """An entry agent that runs `true`; it works in the scene's tree."""
     plain: dict[str, Any] = {"runner": TRUE.name, "work_dir": "", "entry": True}
     return Agent(name=name, instructions=f"Do as {name} does.", instructions_sha256="", **plain | changes)
+
+
+def edge(text: str) -> Route:
+    """The route that `a -> b`, or `a => b`, stands for."""
+    sender, arrow, receiver = text.split()
+    return Route(sender=sender, receiver=receiver, mode=MODES[arrow])
 
 
 class Link:
@@ -260,9 +267,14 @@ class Scene:
         return next(self._ids).to_bytes(size, "big") if size == RANDOM_BYTES else self._random.randbytes(size)
 
     def factory(
-        self, *agents: Agent, routes: Iterable[str] = (), runners: Iterable[Runner] = (), **settings: Any
+        self,
+        *agents: Agent,
+        routes: Iterable[str | Route] = (),
+        runners: Iterable[Runner] = (),
+        pipelines: Iterable[Pipeline] = (),
+        **settings: Any,
     ) -> Factory:
-        """A factory of these agents; a route is written `a -> b`, or `a => b` for one that spawns.
+        """A factory of these agents; a route may be written `a -> b`, or `a => b` for one that spawns.
 
         Writers share the tree unless it is said.
         """
@@ -273,7 +285,6 @@ class Scene:
             "snapshots_dir": str(self.state.snapshots),
         }
         placed = (replace(one, work_dir=one.work_dir or str(self.tree)) for one in agents)
-        edges = (route.split() for route in routes)
         return Factory(
             path=str(self.state.root.parent / "layover.toml"),
             digest=self.chance(8).hex(),
@@ -285,7 +296,8 @@ class Scene:
             ),
             agents={one.name: one for one in placed},
             runners={runner.name: runner for runner in (TRUE, *runners)},
-            routes=tuple(Route(sender=a, receiver=b, mode=MODES[arrow]) for a, arrow, b in edges),
+            routes=tuple(edge(route) if isinstance(route, str) else route for route in routes),
+            pipelines={pipeline.name: pipeline for pipeline in pipelines},
             generation=1,
         )
 
@@ -362,7 +374,7 @@ class Scene:
 
         self.patch.setattr(compose, "handover_for", gather)
 
-    async def send(self, to: str, body: str = "go", *, run: Run | None = None, **request: Any) -> str:
+    async def send(self, to: str | None, body: str | None = "go", *, run: Run | None = None, **request: Any) -> str:
         """Send as Ann, or from within a run; returns the flight's id when all that follows at once has happened."""
         caller = ANN if run is None else Caller(name=run.agent, run=run.id)
         sent = await sending.send(self.now, caller, sending.Request(to=to, body=body, **request))

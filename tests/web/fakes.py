@@ -20,6 +20,7 @@ from tower.core.callers import Caller
 from tower.core.chain import ChainState
 from tower.core.errors import TowerError
 from tower.core.factory import Agent
+from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
 from tower.core.residence import Residence
 from tower.core.states import Cause, RunState
@@ -46,6 +47,12 @@ RUN = Run(
 PROCESS = Process(id="prc_1", agent="coder", folder="/state/hangars/coder/run_1", created_at=2.0, pid=77)
 ITINERARY = Itinerary(id="itn_1", created_at=1.0, max_hops=8, max_runs=64, fuel_limit=5_000_000)
 RESIDENT = Resident(name="coder", residence=Residence().starting(), process=PROCESS)
+PIPELINE = Pipeline(
+    name="build",
+    entry="coder",
+    flags={"deep": Flag(description="look twice")},
+    choices={"coder": Choice(values={"model": None}, args=("-x",))},
+)
 AGENT = Agent(name="coder", runner="cmd:true", instructions="", instructions_sha256="", work_dir="/w")
 
 
@@ -148,6 +155,10 @@ class FakeVerbs:
     async def agents(self, caller: Caller) -> views.View:
         self._called("agents", caller)
         return {"agents": [views.agent(AGENT)]}
+
+    async def pipelines(self, caller: Caller) -> views.View:
+        self._called("pipelines", caller)
+        return {"pipelines": [views.pipeline(PIPELINE)]}
 
     async def prompt(self, caller: Caller, name: str, body: str) -> str:
         self._called("prompt", caller, name=name, body=body)

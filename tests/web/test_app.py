@@ -50,6 +50,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
         "GET /runs/{identity}/payload",
         "GET /runs/{identity}/answer",
         "GET /agents",
+        "GET /pipelines",
         "GET /agents/{name}/prompt",
         "POST /agents/{name}/restart",
         "POST /agents/{name}/pause",

@@ -59,6 +59,7 @@ SEND = {"to": "coder", "body": "build"}
         ),
         ("GET", "/agents", None, 200, "agents", {}),
         ("GET", "/agents/coder/prompt?body=say%20hi", None, 200, "prompt", {"name": "coder", "body": "say hi"}),
+        ("GET", "/pipelines", None, 200, "pipelines", {}),
         ("POST", "/reload", {}, 200, "reload", {}),
         ("POST", "/ground-stop", {"why": "fire"}, 200, "ground_stop_on", {"why": "fire"}),
         ("DELETE", "/ground-stop", None, 200, "ground_stop_off", {}),
@@ -91,6 +92,13 @@ def test_sending(door: Served) -> None:
     assert given["request"] == sending.Request(
         to="coder", body="build", name="n", key="k", priority=-3, not_before=1767319445.5
     )
+
+
+def test_sending_into_a_pipeline(door: Served) -> None:
+    answer = door.ask("POST", "/flights", {"pipeline": "build", "flags": {"deep": True}})
+    assert answer.status == 202
+    ((_, _, given),) = door.verbs.calls
+    assert given["request"] == sending.Request(pipeline="build", flags={"deep": True})
 
 
 def test_health_needs_no_verb(door: Served) -> None:
@@ -197,7 +205,8 @@ def test_what_the_framework_refuses_is_a_problem_document(
 @pytest.mark.parametrize(
     ("document", "named"),
     [
-        ({}, "to: field required; body: field required"),
+        ({"too": 1, "body": 5}, "body: input should be a valid string; too: extra inputs are not permitted"),
+        (SEND | {"flags": {"deep": 1}}, "flags.deep: input should be a valid boolean"),
         (SEND | {"too": 1}, "too: extra inputs are not permitted"),
         (SEND | {"priority": "high"}, "priority: input should be a valid integer"),
         (SEND | {"priority": True}, "priority: input should be a valid integer"),
@@ -222,7 +231,7 @@ def test_all_that_is_wrong_with_a_body_is_named(door: Served, document: Any, nam
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b'{"to": "coder", "body": "x"} {}', b"[" * 100_000, b"\xef\xbb\xbf{}", b"to=coder&body=x", b"NaN,"],
+    [b"", b"{", b'{"to": "coder", "body": "x"} {}', b"[" * 100_000, b"\xef\xbb\xbf[]", b"to=coder&body=x", b"NaN,"],
 )
 def test_what_is_no_json(door: Served, body: bytes) -> None:
     answer = door.ask("POST", "/flights", body)

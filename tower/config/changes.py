@@ -11,25 +11,26 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tower.config.overrides import LayoverTable
-from tower.core.factory import Agent, Factory, Runner, Settings
+from tower.core.factory import Factory, Settings
 from tower.core.routes import Route, RouteMode
 
 RESTART: Final = ("state_dir", "socket", "socket_group", "snapshots_dir")
 """Keys of `[layover]` that take effect at a start alone: lock, socket and the runs' places are taken once."""
 
 _UNSHOWN: Final = frozenset({"origins", "instructions_sha256", "name"})
-_TEXTS: Final = frozenset({"instructions", "persona", "role", "purpose", "env"})
+_TEXTS: Final = frozenset({"instructions", "persona", "role", "purpose", "env", "body", "flags", "choices"})
 _LONGEST: Final = 60
 """Characters of a value that are shown."""
 
 
 def diff(old: Factory, new: Factory) -> tuple[str, ...]:
-    """Lines such as `agents.coder: timeout_sec 3600 -> 60`: settings, runners, agents, routes."""
+    """Lines such as `agents.coder: timeout_sec 3600 -> 60`: settings, runners, agents, routes, pipelines."""
     return (
         *_settings(old.settings, new.settings),
         *_tables("runners", old.runners, new.runners),
         *_tables("agents", old.agents, new.agents),
         *_routes(old.routes, new.routes),
+        *_tables("pipelines", old.pipelines, new.pipelines),
     )
 
 
@@ -62,7 +63,7 @@ def _as_written(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _tables(kind: str, old: Mapping[str, Agent | Runner], new: Mapping[str, Agent | Runner]) -> Iterable[str]:
+def _tables(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[str]:
     for name in sorted(old.keys() | new.keys()):
         if name not in new:
             yield f"{kind}.{name}: removed"
@@ -76,9 +77,12 @@ def _tables(kind: str, old: Mapping[str, Agent | Runner], new: Mapping[str, Agen
 
 def _routes(old: Iterable[Route], new: Iterable[Route]) -> Iterable[str]:
     before, after = frozenset(old), frozenset(new)
-    for route in sorted(before ^ after, key=lambda route: (route.sender, route.receiver, route.mode)):
+    for route in sorted(
+        before ^ after, key=lambda route: (route.sender, route.receiver, route.mode, sorted(route.pipelines or ()))
+    ):
         mode = " (spawn)" if route.mode is RouteMode.SPAWN else ""
-        yield f"routes: {route.sender} -> {route.receiver}{mode} {'added' if route in after else 'removed'}"
+        scope = f" in {', '.join(sorted(route.pipelines))}" if route.pipelines else ""
+        yield f"routes: {route.sender} -> {route.receiver}{mode}{scope} {'added' if route in after else 'removed'}"
 
 
 def _fields(old: Any, new: Any) -> Iterable[tuple[str, Any, Any]]:

@@ -1,6 +1,6 @@
-"""What agents and routes mean together: who may wake whom, and what no message can reach.
+"""What agents, routes and pipelines mean together: what no message can reach, what there is no room for.
 
-What one agent says is looked at in `agents` and `places`.
+What one agent says is looked at in `agents` and `places`, the routes themselves in `routes`.
 """
 
 from __future__ import annotations
@@ -9,46 +9,12 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import product
 
-from tower.config.known import nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.tables import Tables
-from tower.core.factory import Agent
-from tower.core.routes import Route, RouteMode
-
-
-def read_routes(tables: Tables, findings: Findings) -> tuple[Route, ...]:
-    """The edges that `[[routes]]` declare; a name that no agent has is refused."""
-    edges: dict[tuple[str, str], RouteMode] = {}
-    for index, checked in tables.routes.items():
-        senders = _known(checked.value.senders, ("routes", index, "from"), tables, findings)
-        receivers = _known(checked.value.receivers, ("routes", index, "to"), tables, findings)
-        for ends in product(senders, receivers):
-            mode = edges.setdefault(ends, RouteMode(checked.value.mode))
-            if mode != checked.value.mode:
-                findings.error(
-                    ("routes", index),
-                    f"the route from {ends[0]} to {ends[1]} is declared {mode} before, and {checked.value.mode} here",
-                    "declare each pair of agents once, or with one mode",
-                )
-    return tuple(Route(sender=sender, receiver=receiver, mode=mode) for (sender, receiver), mode in edges.items())
-
-
-def _known(names: Iterable[str], path: KeyPath, tables: Tables, findings: Findings) -> list[str]:
-    known = []
-    for index, name in enumerate(names):
-        if name in tables.agent_names:
-            known.append(name)
-            continue
-        place: KeyPath = (*path, index)
-        findings.error(
-            place if place in findings.sources else path,
-            f"there is no agent {name!r}",
-            nearest(name, tables.agent_names, "write the name of an [agents.NAME]"),
-        )
-    return known
+from tower.core.factory import Agent, Factory
+from tower.core.routes import Route, RouteMode, Scope, usable
 
 
 def check_git(tables: Tables, environ: Mapping[str, str], findings: Findings) -> None:
@@ -72,16 +38,19 @@ def check_ways_in(tables: Tables, findings: Findings) -> None:
         return
     # An agent that could not be read may have been meant as the way in.
     misread = tables.agents.keys() != tables.agent_names
-    if not misread and not any(agent.value.entry or "entry" in agent.unsound for agent in tables.agents.values()):
+    entries = any(agent.value.entry or "entry" in agent.unsound for agent in tables.agents.values())
+    if not misread and not entries and not tables.pipeline_names:
         findings.error(
-            ("agents",), "there is no way in: no agent may be sent to", "write entry = true in at least one agent"
+            ("agents",),
+            "there is no way in: no agent may be sent to, and there is no pipeline",
+            "write entry = true in at least one agent",
         )
 
 
-def check_reach(agents: Mapping[str, Agent], routes: Iterable[Route], max_hops: int, findings: Findings) -> None:
+def check_reach(factory: Factory, findings: Findings) -> None:
     """Warn about agents without a description, and those that no chain can wake. For a factory without errors."""
-    distance = distances((name for name, agent in agents.items() if agent.entry), routes)
-    for name, agent in agents.items():
+    max_hops, distance = factory.settings.max_hops, _nearest_way_in(factory)
+    for name, agent in factory.agents.items():
         path = ("agents", name)
         if agent.description is None:
             findings.warning(path, "has no description", "write one line for the agents that may send to it")
@@ -121,6 +90,17 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
             f"the {kept} residents keep all {slots} slots, so that no other agent ever starts",
             f"write max_concurrent_runs = {kept + 1} or more in [defaults]",
         )
+
+
+def _nearest_way_in(factory: Factory) -> dict[str, int]:
+    """Hops from the nearest way in to each agent that a chain can reach, along the routes of that chain."""
+    entries = [(Scope(), [name for name, agent in factory.agents.items() if agent.entry])]
+    entries += [(Scope(pipeline=name), [pipeline.entry]) for name, pipeline in factory.pipelines.items()]
+    found: dict[str, int] = {}
+    for scope, names in entries:
+        for name, hops in distances(names, usable(factory.routes, scope)).items():
+            found[name] = min(hops, found.get(name, hops))
+    return found
 
 
 def distances(ways_in: Iterable[str], routes: Iterable[Route]) -> dict[str, int]:

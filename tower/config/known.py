@@ -34,7 +34,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "rates": "costs are taken as a runner reports them",
         "copilot": "costs are taken as a runner reports them",
         "tiers": "name a model instead",
-        "pipelines": "send to an agent that has entry = true",
     },
     "layover": {
         "logbook": "agents share no memory",
@@ -74,9 +73,15 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     "routes.*": {
         "join": "each flight wakes its receiver on its own",
         "timeout_sec": "each flight wakes its receiver on its own",
-        "pipelines": "a route holds for every chain",
         "accept_suspect": "each flight wakes its receiver on its own",
     },
+    "pipelines.*": {
+        "overlap": "every pipeline is started by hand",
+        "resumes": "every pipeline is started by hand",
+        "workspace": "all chains work in the live tree",
+    },
+    "pipelines.*.flags.*": {},
+    "pipelines.*.agents.*": {"context": "name a model instead"},
 }
 """Table -> key -> what holds until the key is available; `*` stands for a name or an index."""
 
@@ -88,6 +93,9 @@ HEADINGS: Final[Mapping[str, str]] = {
     "runners.*.estimate": "estimate of [runners.NAME]",
     "agents.*": "[agents.NAME]",
     "routes.*": "[[routes]]",
+    "pipelines.*": "[pipelines.NAME]",
+    "pipelines.*.flags.*": "a flag of [pipelines.NAME]",
+    "pipelines.*.agents.*": "[pipelines.NAME.agents.AGENT]",
 }
 """Tables as a person writes them."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tower.config.agents import AgentReader
-from tower.config.checks import check_git, check_reach, check_slots, check_ways_in, read_routes
+from tower.config.checks import check_git, check_reach, check_slots, check_ways_in
 from tower.config.document import parse, refuse_depth
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.includes import include
@@ -21,6 +21,7 @@ from tower.config.overrides import overridden
 from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings, Problem
+from tower.config.routes import read_pipelines, read_routes
 from tower.config.runners import Runners
 from tower.config.sources import Source, Sources
 from tower.config.tables import read_layover, read_tables
@@ -102,10 +103,8 @@ def _read(
     check_variables(tables, environ, findings)
     check_git(tables, environ, findings)
     routes = read_routes(tables, findings)
+    pipelines = read_pipelines(tables, findings)
     check_ways_in(tables, findings)
-    if not findings.has_errors:
-        check_reach(agents, routes, settings.max_hops, findings)
-        check_slots(agents, settings.max_concurrent_runs, findings)
     factory = Factory(
         path=str(file),
         digest=_digest(
@@ -116,7 +115,11 @@ def _read(
         agents=agents,
         runners=runners.found,
         routes=routes,
+        pipelines=pipelines,
     )
+    if not findings.has_errors:
+        check_reach(factory, findings)
+        check_slots(agents, settings.max_concurrent_runs, findings)
     return factory, frozenset(included.watched | library.watched)
 
 

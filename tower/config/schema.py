@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from tower.core.pipelines import MAX_PRIORITY
 from tower.core.runner_spec import PRESETS
 
 LONGEST_SEC: Final = 30 * 86400.0
@@ -134,6 +135,14 @@ def _include(value: str) -> str:
     return value
 
 
+def _trigger(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() & {"every", "cron", "watch"}:
+        raise RefusedValueError(
+            "starts by itself, which is not available yet", 'write "manual", and send with `tower send -p`'
+        )
+    return value
+
+
 Short = Annotated[str, Field(max_length=4096)]
 Long = Annotated[str, Field(max_length=1 << 20)]
 Words = Annotated[Short | None, BeforeValidator(_blank_is_none)]
@@ -252,3 +261,37 @@ class RouteTable(BaseModel):
     senders: Ends = Field(alias="from")
     receivers: Ends = Field(alias="to")
     mode: Literal["async", "spawn"] = "async"
+    pipelines: Ends | None = None
+
+
+class FlagTable(BaseModel):
+    """One of the `flags` of `[pipelines.NAME]`."""
+
+    model_config = TABLE
+
+    default: bool = False
+    description: Words = None
+
+
+class ChoiceTable(BaseModel):
+    """`[pipelines.NAME.agents.AGENT]`."""
+
+    model_config = TABLE
+
+    model: Words = None
+    effort: Effort = None
+    args: Names = ()
+
+
+class PipelineTable(BaseModel):
+    """`[pipelines.NAME]`."""
+
+    model_config = TABLE
+
+    entry: Short
+    description: Words = None
+    trigger: Annotated[Literal["manual"], BeforeValidator(_trigger)] = "manual"
+    priority: Annotated[int, between(-MAX_PRIORITY, MAX_PRIORITY)] = 0
+    body: Prose = None
+    flags: dict[str, FlagTable] = Field(default_factory=dict, max_length=1000)
+    agents: dict[str, ChoiceTable] = Field(default_factory=dict, max_length=1000)

@@ -17,7 +17,16 @@ from tower.config.known import refuse_key
 from tower.config.overrides import LayoverTable, overridden
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
-from tower.config.schema import AgentTable, DefaultsTable, EstimateTable, RouteTable, RunnerTable
+from tower.config.schema import (
+    AgentTable,
+    ChoiceTable,
+    DefaultsTable,
+    EstimateTable,
+    FlagTable,
+    PipelineTable,
+    RouteTable,
+    RunnerTable,
+)
 from tower.config.wording import describe
 from tower.core.factory import AGENT_NAME_PATTERN, RESERVED_NAMES
 
@@ -30,10 +39,13 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "runners.*.estimate": EstimateTable,
     "agents.*": AgentTable,
     "routes.*": RouteTable,
+    "pipelines.*": PipelineTable,
+    "pipelines.*.flags.*": FlagTable,
+    "pipelines.*.agents.*": ChoiceTable,
 }
 """Every table that the file may hold, with the model that names its keys."""
 
-TOP: Final = ("layover", "defaults", "runners", "agents", "routes")
+TOP: Final = ("layover", "defaults", "runners", "agents", "routes", "pipelines")
 
 _NAME_HINT: Final = "use at most 64 of a-z, 0-9, _ and -, beginning with a letter"
 
@@ -60,8 +72,10 @@ class Tables:
     runners: dict[str, Checked[RunnerTable]] = field(default_factory=dict)
     agents: dict[str, Checked[AgentTable]] = field(default_factory=dict)
     routes: dict[int, Checked[RouteTable]] = field(default_factory=dict)
+    pipelines: dict[str, Checked[PipelineTable]] = field(default_factory=dict)
     agent_names: frozenset[str] = frozenset()
     runner_names: frozenset[str] = frozenset()
+    pipeline_names: frozenset[str] = frozenset()
 
 
 def accepted_keys(section: str) -> tuple[str, ...]:
@@ -85,11 +99,13 @@ def read_tables(document: dict[str, Any], layover: Checked[LayoverTable], findin
         findings.error((key,), *refuse_key("", key, _accepted()))
     runners = _named(document, "runners", findings)
     agents = _named(document, "agents", findings)
+    pipelines = _named(document, "pipelines", findings)
     tables = Tables(
         layover=layover,
         defaults=_optional(DefaultsTable, _table(document, "defaults", findings), ("defaults",), findings),
         agent_names=frozenset(agents),
         runner_names=frozenset(runners),
+        pipeline_names=frozenset(pipelines),
     )
     for name, table in runners.items():
         runner = _validated(RunnerTable.model_validate, table, ("runners", name), findings)
@@ -102,6 +118,10 @@ def read_tables(document: dict[str, Any], layover: Checked[LayoverTable], findin
     for index, table in _routes(document, findings):
         if route := _validated(RouteTable.model_validate, table, ("routes", index), findings):
             tables.routes[index] = route
+    for name, table in pipelines.items():
+        pipeline = _validated(PipelineTable.model_validate, table, ("pipelines", name), findings)
+        if _is_pipeline_name(name, findings) and pipeline:
+            tables.pipelines[name] = pipeline
     return tables
 
 
@@ -178,8 +198,17 @@ def _words(path: KeyPath, error: Mapping[str, Any]) -> tuple[str, str]:
     if error["type"] != "extra_forbidden":
         return describe(error)
     *around, key = error["loc"]
-    section = ".".join([str(path[0]), *(["*"] if len(path) > 1 else []), *map(str, around)])
-    return refuse_key(section, str(key), _accepted())
+    return refuse_key(_section((*path, *around)), str(key), _accepted())
+
+
+def _section(path: KeyPath) -> str:
+    """The name in `SECTIONS` of the table at a path."""
+    return next(
+        section
+        for section in SECTIONS
+        if len(path) == len(parts := section.split("."))
+        and all(part in ("*", key) for part, key in zip(parts, path, strict=True))
+    )
 
 
 def _without(table: dict[str, Any], keys: set[str]) -> dict[str, Any]:
@@ -210,6 +239,13 @@ def _is_agent_name(name: str, findings: Findings) -> bool:
         findings.error(path, "is not a name for an agent", _NAME_HINT)
     else:
         return True
+    return False
+
+
+def _is_pipeline_name(name: str, findings: Findings) -> bool:
+    if re.fullmatch(AGENT_NAME_PATTERN, name):
+        return True
+    findings.error(("pipelines", name), "is not a name for a pipeline", _NAME_HINT)
     return False
 
 

@@ -89,6 +89,11 @@ class FactoryVerbs:
         paused = self.tower.paused
         return {"agents": [views.agent(it, paused.get(it.name)) for it in self.tower.factory.agents.values()]}
 
+    async def pipelines(self, caller: Caller) -> views.View:
+        """The named ways in of the live generation."""
+        require_person(caller, "list pipelines")
+        return {"pipelines": [views.pipeline(it) for it in self.tower.factory.pipelines.values()]}
+
     async def restart_agent(self, caller: Caller, name: str) -> views.View:
         """Have the process of a resident replaced after its turn, and its failures forgotten."""
         require_person(caller, "restart an agent")

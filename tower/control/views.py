@@ -13,6 +13,7 @@ from tower.config.problems import Problem
 from tower.core import costs
 from tower.core.chain import ChainState
 from tower.core.factory import Agent
+from tower.core.pipelines import Pipeline
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.engine.tower import Resident
 
@@ -116,6 +117,7 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
         "id": record.id,
         "name": record.name,
         "pipeline": record.pipeline,
+        "flags": dict(record.flags),
         "parent": record.parent,
         "state": state,
         "created_at": moment(record.created_at),
@@ -184,4 +186,20 @@ def agent(record: Agent, paused_by: str | None = None) -> View:
         "paused_by": paused_by,
         "recovery": record.recovery,
         "work_dir": record.work_dir,
+    }
+
+
+def pipeline(record: Pipeline) -> View:
+    """A named way in."""
+    return {
+        "name": record.name,
+        "description": record.description,
+        "entry": record.entry,
+        "trigger": "manual",
+        "priority": record.priority,
+        "body": record.body,
+        "flags": {
+            name: {"default": flag.default, "description": flag.description} for name, flag in record.flags.items()
+        },
+        "agents": {name: dict(choice.values) | {"args": list(choice.args)} for name, choice in record.choices.items()},
     }

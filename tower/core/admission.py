@@ -177,6 +177,12 @@ def _factory_stands(rails: Rails) -> Decision | None:
 
 
 def _route_stands(flight: Flight, itinerary: Itinerary, factory: Factory) -> Decision | None:
+    if itinerary.pipeline is not None and itinerary.pipeline not in factory.pipelines:
+        return Hold(
+            HeldReason.AGENT,
+            f"pipeline {itinerary.pipeline} is not in the configuration any more;"
+            f" add [pipelines.{itinerary.pipeline}], or cancel",
+        )
     sender = flight.sender
     if sender.kind == "agent" and factory.route(sender.name, flight.receiver, itinerary.scope) is None:
         return Hold(

@@ -7,10 +7,11 @@ everything about itself. Paths are absolute. Durations are seconds, sizes are by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
+from tower.core.pipelines import Pipeline
 from tower.core.routes import Route, Scope
 
 PERSON: Final = "person"
@@ -158,6 +159,7 @@ class Factory:
     agents: Mapping[str, Agent]
     runners: Mapping[str, Runner]
     routes: tuple[Route, ...] = ()
+    pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
     generation: int = 0
 
     @property
@@ -175,6 +177,18 @@ class Factory:
         return next(
             (route for route in self.routes if (route.sender, route.receiver) == ends and route.serves(scope)), None
         )
+
+    def agent_in(self, name: str, pipeline: str | None) -> Agent:
+        """An agent as the chains of a pipeline have it. Raises `KeyError` for an agent that there is not."""
+        agent = self.agents[name]
+        way_in = self.pipelines.get(pipeline or "")
+        choice = None if way_in is None else way_in.choices.get(name)
+        if choice is None:
+            return agent
+        changes: dict[str, Any] = dict(choice.values)
+        if choice.args:
+            changes["args"] = (*agent.args, *choice.args)
+        return replace(agent, **changes, origins={**agent.origins, **dict.fromkeys(changes, f"pipeline {pipeline}")})
 
     def peers(self, sender: str, scope: Scope) -> tuple[str, ...]:
         """Names that `sender` may send to in a chain of this scope, sorted."""

@@ -6,6 +6,7 @@ A `[[routes]]` entry is expanded into one `Route` for each pair of its ends. Wha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,3 +43,12 @@ class Route:
         if self.pipelines is None:
             return True
         return scope.pipeline in self.pipelines and self.pipelines.issuperset(scope.narrowing)
+
+    def overlaps(self, other: Route) -> bool:
+        """Whether one chain may use both."""
+        return self.pipelines is None or other.pipelines is None or not self.pipelines.isdisjoint(other.pipelines)
+
+
+def usable(routes: Iterable[Route], scope: Scope) -> tuple[Route, ...]:
+    """The routes that serve a chain, in their order."""
+    return tuple(route for route in routes if route.serves(scope))

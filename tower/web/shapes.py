@@ -129,6 +129,7 @@ class Itinerary(_Shape):
     id: str
     name: str | None
     pipeline: str | None
+    flags: dict[str, bool] = Field(description="of its pipeline; they hold for the whole chain")
     parent: str | None = Field(description="the itinerary from which a run opened this one")
     state: str = Field(description="working, held, waiting, stalled, halted, finished, cancelled or interrupted")
     created_at: Time
@@ -180,6 +181,36 @@ class Resident(_Shape):
 
 class Agents(_Shape):
     agents: list[Agent]
+
+
+class Flag(_Shape):
+    default: bool
+    description: str | None
+
+
+class Choice(_Shape):
+    """What a pipeline's chains ask of an agent in place of its own; a key that is absent is the agent's."""
+
+    model: str | None = None
+    effort: str | None = None
+    args: list[str]
+
+
+class Pipeline(_Shape):
+    """A named way in."""
+
+    name: str
+    description: str | None
+    entry: str
+    trigger: str = Field(examples=["manual"])
+    priority: int
+    body: str | None = Field(description="what is sent when nothing else is said")
+    flags: dict[str, Flag]
+    agents: dict[str, Choice]
+
+
+class Pipelines(_Shape):
+    pipelines: list[Pipeline]
 
 
 class Problem(_Shape):

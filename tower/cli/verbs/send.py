@@ -1,4 +1,4 @@
-"""`tower send`: one flight (message) to one agent."""
+"""`tower send`: one flight (message) to one agent, or into a pipeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Send(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
+            _place_body(ctx.params)
+            return rest
         except click.NoSuchOption as error:
             raise click.UsageError(f"{error.message} {_DASHES}", ctx) from None
         except click.MissingParameter as error:
@@ -33,6 +35,28 @@ class Send(click.Command):
             ) from None
 
 
+def _place_body(params: dict[str, Any]) -> None:
+    """Behind --pipeline the only argument is the body."""
+    if params["pipeline"] is None:
+        for name in ("agent", "body"):
+            if params[name] is None:
+                raise click.MissingParameter(param_hint=f"'{name.upper()}'", param_type="argument")
+    elif params["body"] is not None:
+        raise click.UsageError("Got unexpected extra argument: with --pipeline, BODY is the only one.")
+    else:
+        params["agent"], params["body"] = None, params["agent"]
+
+
+def _flag(text: str) -> tuple[str, bool]:
+    name, given, value = text.partition("=")
+    if not given:
+        return name, True
+    try:
+        return name, bool(click.BOOL.convert(value, None, None))
+    except click.BadParameter:
+        raise click.BadParameter(f"{value!r} is neither true nor false", param_hint=f"'--flag {name}'") from None
+
+
 _DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-..."'
 
 
@@ -42,24 +66,36 @@ _DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-
 @click.option(
     "-q", "--quiet", is_flag=True, help="Print the id, or with --wait the answer, and no words if all is well."
 )
-@click.argument("agent")
-@click.argument("body")
+@click.argument("agent", required=False)
+@click.argument("body", required=False)
+@click.option("-p", "--pipeline", metavar="NAME", help="Send into this pipeline, in place of AGENT.")
+@click.option(
+    "--flag", "flags", multiple=True, metavar="NAME=BOOL", help="A flag of the pipeline, for the whole chain."
+)
 @click.option("--key", metavar="KEY", help="Send once: the same key with the same body names the same flight.")
 @click.option("--name", metavar="NAME", help="Name of the itinerary (chain), for people.")
-@click.option("--priority", type=int, metavar="N", help="Higher goes first; 0 if not given.")
+@click.option("--priority", type=int, metavar="N", help="Higher goes first; the pipeline's or 0 if not given.")
 @click.option("--wait", is_flag=True, help="Wait until the itinerary (chain) has ended, then print the answer.")
 def command(
-    socket: str | None, as_json: bool, quiet: bool, agent: str, body: str, wait: bool, **choices: str | int | None
+    socket: str | None,
+    as_json: bool,
+    quiet: bool,
+    agent: str | None,
+    body: str | None,
+    flags: tuple[str, ...],
+    wait: bool,
+    **choices: str | int | None,
 ) -> int:
-    """Send a flight (message) to AGENT; BODY is the text, - for standard input, or @FILE.
+    """Send a flight (message) to AGENT, or into a pipeline; BODY is the text, - for standard input, or @FILE.
 
     It is on disk when this returns. Standard output has the flight's id; with --wait, the answer of its run, and the
     exit code tells how the whole itinerary (chain) ended: 0 all well, 1 not, 3 when it waits for a person. Inside an
     agent's run it is sent by that agent, along its routes.
     """
     api = options.reach(socket)
-    chosen = {key: value for key, value in choices.items() if value is not None}
-    accepted = _accepted(api, {"to": agent, "body": bodies.text(body), **chosen})
+    said = None if body is None else bodies.text(body)
+    request = {"to": agent, "body": said, "flags": dict(map(_flag, flags)) or None, **choices}
+    accepted = _accepted(api, {key: value for key, value in request.items() if value is not None})
     if not quiet:
         _say_accepted(accepted)
     if not wait:
@@ -69,8 +105,8 @@ def command(
     runs = [run["id"] for run in story["runs"] if accepted["flight"]["id"] in run["flights"]]
     answer = waiting.answer(api, runs[-1]) if verdict.code == exits.DONE and runs else None
     if as_json:
-        said = None if answer is None else answer.decode(errors="replace")
-        screen.document({"itinerary": story, "flight": accepted["flight"]["id"], "answer": said})
+        told = None if answer is None else answer.decode(errors="replace")
+        screen.document({"itinerary": story, "flight": accepted["flight"]["id"], "answer": told})
     elif answer is not None:
         screen.raw(answer if answer.endswith(b"\n") else answer + b"\n")
     if verdict.code != exits.DONE or not quiet:

@@ -44,6 +44,9 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     yield "itinerary", itinerary["id"]
     if itinerary["name"]:
         yield "name", itinerary["name"]
+    if itinerary["pipeline"]:
+        flags = (f"{name}={str(value).lower()}" for name, value in itinerary["flags"].items())
+        yield "pipeline", " ".join((itinerary["pipeline"], *flags))
     if itinerary["parent"]:
         yield "opened by", itinerary["parent"]
     yield "state", itinerary["state"]

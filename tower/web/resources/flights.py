@@ -36,11 +36,20 @@ class Send(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    to: Text = Field(max_length=200, description="the agent")
-    body: Text = Field(description="UTF-8 text, at most `max_body_bytes`")
+    to: Text | None = Field(default=None, max_length=200, description="the agent, or give a pipeline")
+    pipeline: Text | None = Field(default=None, max_length=200, description="the named way in, in place of an agent")
+    flags: dict[Text, bool] = Field(default_factory=dict, max_length=1000, description="of the pipeline")
+    body: Text | None = Field(
+        default=None, description="UTF-8 text, at most `max_body_bytes`; by default what the pipeline says"
+    )
     name: Text | None = Field(default=None, description="what to call the itinerary (chain) that this opens")
     key: Text | None = Field(default=None, description="the same key with the same body is sent once in 24 hours")
-    priority: int = Field(default=0, ge=-SQLITE_INTEGER, lt=SQLITE_INTEGER)
+    priority: int | None = Field(
+        default=None,
+        ge=-SQLITE_INTEGER,
+        lt=SQLITE_INTEGER,
+        description="by default the pipeline's, or that of the flight which woke the run that sends",
+    )
     not_before: Moment | None = Field(default=None, description="nothing starts before this time")
 
 
@@ -60,6 +69,8 @@ async def send(wanted: Send, door: Door, caller: Asking) -> Json:
     """Send a flight. Answered when it is on disk: from then on it is not lost."""
     request = sending.Request(
         to=wanted.to,
+        pipeline=wanted.pipeline,
+        flags=wanted.flags,
         body=wanted.body,
         name=wanted.name,
         key=wanted.key,
