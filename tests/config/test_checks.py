@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tower.config.checks import distances
 from tower.config.known import NOT_YET, refuse_key
 from tower.config.load import load
 from tower.config.tables import SECTIONS, TOP, accepted_keys
-from tower.core.routes import Route
 
 from .conftest import GOOD, Loads
 
@@ -545,35 +543,6 @@ def test_files_are_named_as_the_person_named_the_configuration(
     monkeypatch.chdir("/")
     (problem,) = load(tmp_path / "workspace" / "..", environ={}).problems
     assert problem.file == f"{tmp_path}/workspace/../p.md"
-
-
-def test_distance_is_counted_from_the_nearest_way_in() -> None:
-    pairs = ["ab", "bc", "cd", "xd", "da", "ef"]
-    routes = frozenset(Route(sender=pair[0], receiver=pair[1]) for pair in pairs)
-    assert distances(["a", "x"], routes) == {"a": 0, "x": 0, "b": 1, "d": 1, "c": 2}
-
-
-THREE = """\
-[defaults]
-max_hops = 2
-[pipelines.near]
-entry = "b"
-[pipelines.far]
-entry = "a"
-[[routes]]
-from = "a"
-to = "b"
-[[routes]]
-from = "b"
-to = "c"
-pipelines = "PIPELINE"
-""" + "".join(f'[agents.{name}]\ndescription = "d"\nrunner = "none"\nprompt = "x"\n' for name in "abc")
-
-
-def test_an_agent_is_as_far_as_from_the_nearest_way_in_along_the_routes_of_that_chain(loads: Loads) -> None:
-    assert [str(it) for it in loads(THREE.replace("PIPELINE", "near")).problems] == []
-    (far,) = loads(THREE.replace("PIPELINE", "far")).problems
-    assert (far.key, far.sentence) == ("agents.c", "is 3 flights from every way in, and max_hops is 2")
 
 
 def test_a_pipeline_is_read_with_everything_that_it_says(loads: Loads) -> None:

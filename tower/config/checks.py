@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.tables import Tables
-from tower.core.factory import Agent, Factory
-from tower.core.routes import Route, RouteMode, Scope, usable
+from tower.core.factory import Agent
 
 
 def check_git(tables: Tables, environ: Mapping[str, str], findings: Findings) -> None:
@@ -47,29 +45,6 @@ def check_ways_in(tables: Tables, findings: Findings) -> None:
         )
 
 
-def check_reach(factory: Factory, findings: Findings) -> None:
-    """Warn about agents without a description, and those that no chain can wake. For a factory without errors."""
-    max_hops, distance = factory.settings.max_hops, _nearest_way_in(factory)
-    for name, agent in factory.agents.items():
-        path = ("agents", name)
-        if agent.description is None:
-            findings.warning(path, "has no description", "write one line for the agents that may send to it")
-        if not agent.enabled:
-            continue
-        if name not in distance:
-            findings.warning(
-                path,
-                "nothing can wake it: it is no way in, and no routes lead to it from one",
-                "write entry = true, or a route to it",
-            )
-        elif distance[name] >= max_hops:
-            findings.warning(
-                path,
-                f"is {distance[name] + 1} flights from every way in, and max_hops is {max_hops}",
-                "raise max_hops in [defaults], or add a shorter route",
-            )
-
-
 def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> None:
     """Every resident keeps a slot for its process: refuse more of them than there are, and warn when none is left."""
     enabled = [agent for agent in agents.values() if agent.enabled]
@@ -90,37 +65,3 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
             f"the {kept} residents keep all {slots} slots, so that no other agent ever starts",
             f"write max_concurrent_runs = {kept + 1} or more in [defaults]",
         )
-
-
-def _nearest_way_in(factory: Factory) -> dict[str, int]:
-    """Hops from the nearest way in to each agent that a chain can reach, along the routes of that chain."""
-    entries = [(Scope(), [name for name, agent in factory.agents.items() if agent.entry])]
-    entries += [(Scope(pipeline=name), [pipeline.entry]) for name, pipeline in factory.pipelines.items()]
-    found: dict[str, int] = {}
-    for scope, names in entries:
-        for name, hops in distances(names, usable(factory.routes, scope)).items():
-            found[name] = min(hops, found.get(name, hops))
-    return found
-
-
-def distances(ways_in: Iterable[str], routes: Iterable[Route]) -> dict[str, int]:
-    """How many hops the shortest way to each agent that can be reached spends; 0 for a way in.
-
-    A route that opens a new chain spends none, since the new chain has hops of its own.
-    """
-    after: dict[str, list[Route]] = {}
-    for route in routes:
-        after.setdefault(route.sender, []).append(route)
-    distance: dict[str, int] = {}
-    front = deque((name, 0) for name in ways_in)
-    while front:
-        name, hops = front.popleft()
-        if name in distance:
-            continue
-        distance[name] = hops
-        for route in after.get(name, ()):
-            if route.mode is RouteMode.SPAWN:
-                front.appendleft((route.receiver, 0))
-            else:
-                front.append((route.receiver, hops + 1))
-    return distance

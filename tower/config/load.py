@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tower.config.agents import AgentReader
-from tower.config.checks import check_git, check_reach, check_slots, check_ways_in
+from tower.config.checks import check_git, check_slots, check_ways_in
 from tower.config.document import parse, refuse_depth
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.includes import include
@@ -21,6 +21,7 @@ from tower.config.overrides import overridden
 from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings, Problem
+from tower.config.reaching import check_reach
 from tower.config.routes import read_pipelines, read_routes
 from tower.config.runners import Runners
 from tower.config.sources import Source, Sources
@@ -118,7 +119,7 @@ def _read(
         pipelines=pipelines,
     )
     if not findings.has_errors:
-        check_reach(factory, findings)
+        check_reach(factory, tables, findings)
         check_slots(agents, settings.max_concurrent_runs, findings)
     return factory, frozenset(included.watched | library.watched)
 

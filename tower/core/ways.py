@@ -1,0 +1,113 @@
+"""What the ways into a factory can wake: per way in, over the routes that its chains may use.
+
+Owns chains that open chains, and which rail keeps an agent from being woken. How far one chain gets is `reach`'s; what
+a person is told of it is for the checks of `config` and for the drawing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tower.core.factory import Factory
+from tower.core.reach import Barrier, Place, Reachable, reachable
+from tower.core.routes import Route, RouteMode, Scope
+
+UNBOUNDED: Final = 1 << 30
+"""As hops or generations: more than any factory has agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayIn:
+    """An agent that a person or the clock may send to, and whose chains its flight opens."""
+
+    entry: str
+    pipeline: str | None = None
+    """None: straight to an agent with `entry = true`."""
+
+    @property
+    def scope(self) -> Scope:
+        """Which routes its chains may use."""
+        return Scope(pipeline=self.pipeline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What can come of one way in, or of several together."""
+
+    depth: Mapping[str, int]
+    """Agent that can be woken -> flights before it in its chain, at the fewest; 0 for the first of a chain."""
+    generation: Mapping[str, int]
+    """Agent that can be woken -> how far below the first the chain lies that wakes it, at the least."""
+    deliveries: frozenset[tuple[str, str]]
+    """(sender, receiver) that a flight can be sent along, in one chain or to open another."""
+
+
+def ways_in(factory: Factory) -> tuple[WayIn, ...]:
+    """Where chains begin: the agents that may be sent to, then the pipelines; not those that are disabled."""
+    straight = [WayIn(entry=name) for name, agent in factory.agents.items() if agent.entry]
+    named = [WayIn(entry=pipeline.entry, pipeline=name) for name, pipeline in factory.pipelines.items()]
+    return tuple(way for way in (*straight, *named) if factory.agents[way.entry].enabled)
+
+
+def open_routes(factory: Factory) -> tuple[Route, ...]:
+    """The routes that flights can take: those to an agent that is disabled are refused."""
+    return tuple(route for route in factory.routes if factory.agents[route.receiver].enabled)
+
+
+def extent(
+    ways: Iterable[WayIn],
+    routes: Sequence[Route],
+    barriers: Iterable[Barrier] = (),
+    *,
+    hops: int = UNBOUNDED,
+    generations: int = UNBOUNDED,
+) -> Extent:
+    """What these ways in can wake when a chain has `hops` flights and chains may open chains `generations` deep.
+
+    `routes` are all that the factory has, those to agents that nothing can be sent to left out.
+    """
+    depth: dict[str, int] = {}
+    generation: dict[str, int] = {}
+    deliveries: set[tuple[str, str]] = set()
+    barriers = tuple(barriers)
+    done: set[tuple[str, tuple[Route, ...]]] = set()
+    for way in ways:
+        usable = tuple(route for route in routes if route.serves(way.scope))
+        if (way.entry, usable) in done:
+            continue
+        done.add((way.entry, usable))
+        for at, chain in _chains(way.entry, usable, barriers, hops, generations):
+            for agent, left in chain.agents.items():
+                depth[agent] = min(hops - 1 - left, depth.get(agent, UNBOUNDED))
+                generation[agent] = min(at, generation.get(agent, UNBOUNDED))
+            deliveries.update(chain.deliveries)
+            if at < generations:
+                deliveries.update((route.sender, route.receiver) for route in _spawning(usable, chain))
+    return Extent(depth=depth, generation=generation, deliveries=frozenset(deliveries))
+
+
+def _chains(
+    entry: str, routes: Sequence[Route], barriers: Sequence[Barrier], hops: int, generations: int
+) -> Iterable[tuple[int, Reachable]]:
+    """The generation and the reach of each chain that a way in can open, one for each agent that begins one."""
+    begun = {entry}
+    front = deque([(0, entry)])
+    while front:
+        at, agent = front.popleft()
+        # The trigger is flight 1 of at most `hops`.
+        chain = reachable([Place(agent=agent, hops=hops - 1)], routes, barriers)
+        yield at, chain
+        if at == generations:
+            continue
+        for route in _spawning(routes, chain):
+            if route.receiver not in begun:
+                begun.add(route.receiver)
+                front.append((at + 1, route.receiver))
+
+
+def _spawning(routes: Iterable[Route], chain: Reachable) -> Iterable[Route]:
+    """The routes along which a chain can open others; that spends no hop of its own."""
+    return [route for route in routes if route.mode is RouteMode.SPAWN and route.sender in chain.agents]
