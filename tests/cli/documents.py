@@ -74,6 +74,8 @@ def run(**changes: Any) -> Document:
         "workspace_kind": "live",
         "workspace": "/f/workspace",
         "base_commit": None,
+        "tree_before": None,
+        "tree_after": None,
         "payload_bytes": 300,
         "estimate_tokens": 957,
         "notes": [],

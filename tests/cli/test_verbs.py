@@ -200,6 +200,21 @@ def test_show_what_a_run_was_told_and_answered(fake: FakeTower, cli: Cli, what: 
     assert cli("show", FLT, f"--{what}").out == "ä text\n"
 
 
+def test_diff_passes_every_byte(fake: FakeTower) -> None:
+    fake.routes[f"GET /runs/{RUN}/diff"] = raw(200, b"-\xfc\n+\xff\n", "application/octet-stream")
+    done = subprocess.run([*TOWER, "diff", RUN], capture_output=True, check=True)
+    assert done.stdout == b"-\xfc\n+\xff\n"
+    assert fake.requests[0].query == {"form": "patch"}
+
+
+def test_diff_in_short_and_as_a_document(fake: FakeTower, cli: Cli) -> None:
+    fake.routes[f"GET /runs/{RUN}/diff"] = raw(200, b"M\ta.txt\nR100\told\tnew\n", "application/octet-stream")
+    assert cli("diff", "--names", RUN).out == "M\ta.txt\nR100\told\tnew\n"
+    files = [{"change": "M", "names": ["a.txt"]}, {"change": "R100", "names": ["old", "new"]}]
+    assert json.loads(cli("diff", "--json", RUN).out) == {"format": 1, "run": RUN, "files": files}
+    assert [one.query["form"] for one in fake.requests] == ["names", "names"]
+
+
 def test_logs_pass_every_byte_and_choose_the_stream(fake: FakeTower) -> None:
     data = bytes(range(256)) * 3
     fake.routes[LOG] = log(data)

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from engine.scripted import ANN, Scene, agent, later
+from trees import User, write
 
 from tower.control.runs import LogPage
 from tower.core.errors import ConflictError, InvalidError, NotFoundError
+from tower.core.factory import Access
 from tower.engine import ground_stop
 
 from .verbs import ask, verbs
@@ -159,3 +161,32 @@ async def test_recovering_answers_with_the_flight_that_is_queued_again(scene: Sc
         assert await of.recover_halted(ANN) == {"recovered": 2}
         await later(1)
         assert (await scene.flight(halted)).state == "running"
+
+
+async def test_what_a_writer_changed_is_shown_while_it_works_and_after(scene: Scene) -> None:
+    user = User(scene.tree.parent / "home")
+    write(scene.tree, {"a.txt": "one\n"})
+    user.git(scene.tree, "init", "-q")
+    user.commit(scene.tree, "first")
+    async with scene.tower(agent("coder"), agent("reader", access=Access.READ_ONLY)):
+        flight = await scene.send("coder")
+        keeper, run = await scene.keeper(flight), (await scene.run(flight)).id
+        diff = partial(verbs(scene).runs.diff, ANN, run)
+        assert await diff("names") == b""
+        write(scene.tree, {"a.txt": "two\n", "new.txt": "untracked\n"})
+        assert await diff("names") == b"M\ta.txt\nA\tnew.txt\n"
+        await keeper.exits(0)
+        write(scene.tree, {"a.txt": "by a person, later\n"})
+        assert b"+two" in await diff("patch")
+        reader = await scene.send("reader")
+        await (await scene.keeper(reader)).exits(0)
+        with pytest.raises(ConflictError, match="it worked in a snapshot"):
+            await verbs(scene).runs.diff(ANN, (await scene.run(reader)).id, "patch")
+
+
+async def test_without_a_repository_there_is_nothing_to_compare(scene: Scene) -> None:
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        await (await scene.keeper(flight)).exits(0)
+        with pytest.raises(ConflictError, match="the tree was not named"):
+            await verbs(scene).runs.diff(ANN, (await scene.run(flight)).id, "patch")

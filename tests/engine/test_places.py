@@ -10,6 +10,7 @@ import anyio.to_thread
 import pytest
 from trees import User, write
 
+from tower.core.errors import BusyError
 from tower.core.factory import Access
 from tower.core.records import RESIDENT_PROCESS, Process
 from tower.core.residence import Residence
@@ -146,3 +147,46 @@ async def test_the_scratch_of_a_run_that_ended_without_a_tower_is_removed(scene:
         assert (await scene.flight(flight)).state == "landed"
         await later(1)
         assert not [path.name for path in keeper.folder.iterdir() if "tmp" in path.name]
+
+
+async def test_what_an_interrupted_writer_left_is_kept_before_the_next_one_starts(scene: Scene) -> None:
+    user = User(scene.tree.parent / "home")
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        first, keeper = await scene.run(flight), await scene.keeper(flight)
+        write(scene.tree, {"a.txt": "200 uncommitted lines\n"})
+        await keeper.exits(None, signal=9)
+        await later(recover.DEFECT_SEC)
+        second = await scene.run(flight)
+        assert second.id != first.id
+        write(scene.tree, {"a.txt": "spoilt by the second\n"})
+        (note,) = [note for note in second.notes if "is kept" in note]
+        assert f"refs/tower/rescue/{first.id}" in note
+        user.git(scene.tree, "restore", f"--source=refs/tower/rescue/{first.id}", "--worktree", ":/")
+        assert (scene.tree / "a.txt").read_text() == "200 uncommitted lines\n"
+
+
+async def test_a_recovery_in_a_clean_tree_keeps_nothing(scene: Scene) -> None:
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        await (await scene.keeper(flight)).exits(None, signal=9)
+        await later(recover.DEFECT_SEC)
+        assert (await scene.run(flight)).attempt == 2
+        assert not (scene.tree / ".git/refs/tower").exists()
+
+
+async def test_what_cannot_be_kept_for_a_time_delays_the_recovery(scene: Scene) -> None:
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        write(scene.tree, {"a.txt": "two\n"})
+        with scene.patch.context() as patch:
+            patch.setattr(places, "rescue", busy)
+            await (await scene.keeper(flight)).exits(None, signal=9)
+            await later(recover.DEFECT_SEC)
+            assert (await scene.flight(flight)).reason == "cannot keep what is not committed: the disk is full"
+        await later(60)
+        assert any("is kept" in note for note in (await scene.run(flight)).notes)
+
+
+def busy(*_: object, **__: object) -> None:
+    raise BusyError("rescue", "cannot keep what is not committed: the disk is full")

@@ -140,6 +140,10 @@ class FakeVerbs:
         self._called("log", caller, text=text, **arguments)
         return LogPage(data=b"\xff\x00out\n", offset=10, next_offset=16, ended=True)
 
+    async def diff(self, caller: Caller, text: str, form: str) -> bytes:
+        self._called("diff", caller, text=text, form=form)
+        return b"+f\xfcr\n"
+
     async def payload(self, caller: Caller, text: str) -> str:
         self._called("payload", caller, text=text)
         return "told: ä\n"

@@ -47,6 +47,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
         "POST /runs/{identity}/cancel",
         "POST /runs/{identity}/recover",
         "GET /runs/{identity}/log",
+        "GET /runs/{identity}/diff",
         "GET /runs/{identity}/payload",
         "GET /runs/{identity}/answer",
         "GET /agents",

@@ -116,6 +116,13 @@ def test_a_log_is_bytes_with_its_place(door: Served) -> None:
     assert given == {"text": "run_1", "stream": "stderr", "offset": -100, "limit": 6, "wait": 0.5}
 
 
+def test_a_diff_is_bytes_whatever_the_files_hold(door: Served) -> None:
+    answer = door.ask("GET", "/runs/run_1/diff?form=stat")
+    assert (answer.headers["content-type"], answer.body) == ("application/octet-stream", b"+f\xfcr\n")
+    assert door.verbs.calls[-1][2] == {"text": "run_1", "form": "stat"}
+    assert door.ask("GET", "/runs/run_1/diff?form=odd").status == 422
+
+
 @pytest.mark.parametrize("what", ["payload", "answer"])
 def test_text_is_text_whatever_it_says(door: Served, what: str) -> None:
     answer = door.ask("GET", f"/runs/run_1/{what}")

@@ -15,13 +15,16 @@ from tower.control.cancelling import end_waiting
 from tower.control.rights import require_person
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError, InvalidError, NotFoundError
+from tower.core.launch import LIVE
 from tower.core.records import Process, Run
-from tower.engine import conduct, recover
+from tower.core.states import RunState
+from tower.engine import conduct, places, recover
 from tower.engine.tower import Tower
 from tower.store import flights, lookup, runs
 from tower.store.database import Connection
 from tower.system.files import read_regular
 from tower.system.runlog import log_size, read_log
+from tower.system.treestore import Form, difference
 
 STREAMS: Final = ("stdout", "stderr")
 PAGE_BYTES: Final = 1 << 20
@@ -112,6 +115,21 @@ class RunVerbs:
                     run, process = await self._find(run.id)
         return await self._page(run, process, stream, offset, limit, run.id in self.tower.live)
 
+    async def diff(self, caller: Caller, text: str, form: str) -> bytes:
+        """What a writer's run changed in its live tree; of one that is alive, what it has changed so far.
+
+        Raises `ConflictError` for a run that has no such tree.
+        """
+        require_person(caller, "read a diff")
+        run, _ = await self._find(text)
+        after = run.tree_after
+        if run.tree_before is not None and after is None and run.state is not RunState.ENDED:
+            after, _ = await places.name_after(self.tower, run)
+        if run.tree_before is None or after is None:
+            raise ConflictError("no-diff", f"cannot show what run {run.id} changed: {_why_unnamed(run)}")
+        store = str(self.tower.state.trees)
+        return await anyio.to_thread.run_sync(partial(difference, store, run.tree_before, after, Form(form)))
+
     async def payload(self, caller: Caller, text: str) -> str:
         """What the run was told."""
         return await self._text(caller, text, "payload.md")
@@ -164,6 +182,14 @@ class RunVerbs:
             return run, process
 
         return await self.tower.store.read(read)
+
+
+def _why_unnamed(run: Run) -> str:
+    if run.workspace_kind is None:
+        return "it has no place to work"
+    if run.workspace_kind != LIVE:
+        return "it worked in a snapshot, and nothing of that is kept"
+    return f"the tree was not named before and after it; `tower show {run.id}` says why if there is a reason"
 
 
 def views_of(connection: Connection, found: Iterable[Run], now: float) -> list[views.View]:

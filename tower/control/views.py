@@ -90,6 +90,8 @@ def run(record: Run, process: Process | None, *, now: float) -> View:
         "workspace_kind",
         "workspace",
         "base_commit",
+        "tree_before",
+        "tree_after",
         "payload_sha256",
         "payload_bytes",
         "estimate_tokens",

@@ -15,15 +15,22 @@ KEEPER_PROTOCOL: Final = 1
 """Version of what tower and keeper say to each other, of `start` and of `exit.json`."""
 
 
+LIVE: Final = "live"
+SNAPSHOT: Final = "snapshot"
+"""Kinds of workspaces."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     """A place to work, and what is known and enforced about it."""
 
     path: str
     kind: str
-    """live, or snapshot."""
+    """`LIVE` or `SNAPSHOT`."""
     root: str
     """The real path of the live tree that it is or was taken from."""
+    repository: str | None = None
+    """Of a live tree: the top folder of the repository that it is or lies in; None: there is none."""
     base: str | None = None
     """Commit that HEAD named when the place was made; None where there is no commit or no repository."""
     tree: str | None = None

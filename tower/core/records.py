@@ -173,6 +173,9 @@ class Run:
     workspace_kind: str | None = None
     workspace: str | None = None
     base_commit: str | None = None
+    tree_before: str | None = None
+    tree_after: str | None = None
+    """Git tree ids of what a writer found and left, uncommitted files included; None where there is no repository."""
     turn: int | None = None
     """Of a resident: its place among the process's turns, from 1; None for a run with a process of its own."""
     out_from: int | None = None

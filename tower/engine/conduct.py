@@ -43,7 +43,7 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
     try:
         try:
             failpoint("workspace.before")
-            workspace = await places.make(tower, live.agent, place)
+            workspace = await places.make(tower, live, place)
             failpoint("workspace.after")
             start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
             secrets = start.secrets
@@ -146,6 +146,7 @@ def _record_place(live: LiveRun, start: Launch, workspace: Workspace, connection
         workspace_kind=workspace.kind,
         workspace=workspace.path,
         base_commit=workspace.base,
+        tree_before=places.before(workspace),
     )
     runs.add_notes(connection, live.run.id, (*workspace.notes, *workspace.advisory))
 

@@ -5,7 +5,7 @@ What a workspace is and how a snapshot is taken is left to `tower.system.workspa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,11 +13,15 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from tower.core.errors import BusyError, TowerError
 from tower.core.factory import Access, Agent, Factory
-from tower.core.launch import Workspace
+from tower.core.launch import LIVE, Workspace
 from tower.core.records import Run
-from tower.engine.tower import Tower, log
+from tower.core.states import Cause
+from tower.engine.tower import LiveRun, Tower, log
+from tower.system.rescue import RESCUE, rescue
 from tower.system.stablecopy import renew_copy
+from tower.system.treestore import name_tree
 from tower.system.workspace import live_workspace, remove_folder, remove_workspace, sweep_workspaces, take_snapshot
 
 AT_ONCE: Final = 2
@@ -33,17 +37,18 @@ def snapshot_folder(factory: Factory, run: str) -> Path:
     return Path(factory.settings.snapshots_dir) / run
 
 
-async def make(tower: Tower, agent: Agent, folder: Path) -> Workspace:
-    """The place for a run of this agent, with a snapshot in `folder`. Raises `TowerError`; then nothing is left."""
+async def make(tower: Tower, live: LiveRun, folder: Path) -> Workspace:
+    """The place for a run, with a snapshot in `folder`. Raises `TowerError`; then nothing is left."""
+    agent = live.agent
     if agent.access is Access.READ_WRITE:
-        return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
+        return await anyio.to_thread.run_sync(partial(_live, tower, agent, live.run))
     take = partial(
         take_snapshot,
         live=agent.work_dir,
         folder=str(folder),
         head_only=agent.snapshot == "head",
         include=agent.snapshot_include,
-        exclude=(str(tower.state.root), tower.factory.settings.snapshots_dir),
+        exclude=_not_of_the_tree(tower),
     )
     return await anyio.to_thread.run_sync(take, limiter=_limiter)
 
@@ -53,13 +58,16 @@ def resident_folder(factory: Factory, agent: str) -> Path:
     return Path(factory.settings.snapshots_dir) / f"{RESIDENT}{agent}"
 
 
-async def renew(tower: Tower, agent: Agent, at: str) -> Workspace:
+async def renew(tower: Tower, agent: Agent, at: str, turn: Run | None = None) -> Workspace:
     """The place of a resident as the tree is now: a copy at its own path for a read-only one. `at` names this moment.
 
-    Raises `TowerError` when it cannot be made; then the copy is as it was.
+    Without a `turn` the process is only started. Raises `TowerError` when it cannot be made; then the copy is as it
+    was.
     """
     if agent.access is Access.READ_WRITE:
-        return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
+        if turn is None:
+            return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
+        return await anyio.to_thread.run_sync(partial(_live, tower, agent, turn))
     take = partial(
         renew_copy,
         live=agent.work_dir,
@@ -67,9 +75,61 @@ async def renew(tower: Tower, agent: Agent, at: str) -> Workspace:
         at=at,
         head_only=agent.snapshot == "head",
         include=agent.snapshot_include,
-        exclude=(str(tower.state.root), tower.factory.settings.snapshots_dir),
+        exclude=_not_of_the_tree(tower),
     )
     return await anyio.to_thread.run_sync(take, limiter=_limiter)
+
+
+def _live(tower: Tower, agent: Agent, run: Run) -> Workspace:
+    """The live tree, its content named; what an interrupted run left uncommitted there is kept first."""
+    workspace = live_workspace(agent.work_dir)
+    if workspace.repository is None:
+        return workspace
+    notes = list(workspace.notes)
+    if run.cause is Cause.RECOVERY and run.follows_run is not None:
+        notes += _rescued(tower, workspace, run.follows_run)
+    try:
+        named = name_tree(workspace.root, str(tower.state.trees), exclude=_not_of_the_tree(tower))
+    except TowerError as error:
+        return replace(workspace, notes=(*notes, f"what this run changes cannot be shown: {error}"))
+    return replace(workspace, tree=named.tree, notes=(*notes, *named.notes))
+
+
+def _rescued(tower: Tower, workspace: Workspace, before: str) -> list[str]:
+    """Keep what `before` left; a note for each repository. Raises `BusyError` when it cannot be kept for a time."""
+    try:
+        kept = rescue(workspace.root, before, store=str(tower.state.trees), exclude=_not_of_the_tree(tower))
+    except BusyError:
+        raise
+    except TowerError as error:
+        log.warning("rescue.failed", run=before, error=str(error))
+        return [f"what {before} left uncommitted was not kept: {error}"]
+    return [
+        f"what {before} left uncommitted in {top} is kept:"
+        f" `git restore --source={RESCUE}{before} --worktree :/` there brings it back"
+        for top in kept
+    ]
+
+
+def _not_of_the_tree(tower: Tower) -> tuple[str, ...]:
+    return str(tower.state.root), tower.factory.settings.snapshots_dir
+
+
+def before(workspace: Workspace) -> str | None:
+    """The name of what a writer found."""
+    return workspace.tree if workspace.kind == LIVE else None
+
+
+async def name_after(tower: Tower, run: Run) -> tuple[str | None, tuple[str, ...]]:
+    """The name of what a run left in its live tree, and what a person should know of that; None where it has none."""
+    if run.tree_before is None or run.workspace is None:
+        return None, ()
+    name = partial(name_tree, run.workspace, str(tower.state.trees), exclude=_not_of_the_tree(tower))
+    try:
+        named = await anyio.to_thread.run_sync(name)
+    except TowerError as error:
+        return None, (f"what this run changed cannot be shown: {error}",)
+    return named.tree, ()
 
 
 async def discard(folder: Path) -> None:

@@ -18,6 +18,7 @@ from tower.core.launch import ExitRecord
 from tower.core.outcome import Reading, Verdict, verdict
 from tower.core.records import Run
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
+from tower.engine import places
 from tower.engine.evidence import end_what_is_left, gather
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
@@ -67,7 +68,16 @@ async def write_down(tower: Tower, live: LiveRun, settlement: Settlement) -> Non
     """Keep the answer, commit a settlement, however long that takes, and free slot and seat."""
     if settlement.verdict.answer is not None:
         await anyio.to_thread.run_sync(_keep_answer, _folder(tower, live.run), settlement.verdict.answer)
-    await tower.persist(partial(_transaction, tower, settlement))
+    # While the seat is held, so that nothing of the next writer's is taken for this one's.
+    run = await tower.store.read(lambda connection: runs.get(connection, live.run.id))
+    tree, notes = await places.name_after(tower, run or live.run)
+
+    def transaction(connection: Connection) -> None:
+        runs.update(connection, live.run.id, tree_after=tree)
+        runs.add_notes(connection, live.run.id, notes)
+        _transaction(tower, settlement, connection)
+
+    await tower.persist(transaction)
     tower.free(live)
 
 

@@ -52,7 +52,7 @@ async def conduct_turn(tower: Tower, resident: Resident, turn: OpenTurn, prepare
     turn.is_refused = True
     try:
         failpoint("turn.before")
-        workspace = await places.renew(tower, prepared.agent, live.run.id)
+        workspace = await places.renew(tower, prepared.agent, live.run.id, live.run)
         await _write(tower, turn, prepared, workspace)
         failpoint("turn.written")
         await tower.store.write(partial(_record, tower, turn, prepared, workspace))
@@ -182,6 +182,7 @@ def _record(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspa
         workspace_kind=workspace.kind,
         workspace=workspace.path,
         base_commit=workspace.base,
+        tree_before=places.before(workspace),
         out_from=log_size(folder, "stdout"),
         err_from=log_size(folder, "stderr"),
     )

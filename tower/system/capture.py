@@ -58,16 +58,21 @@ class Capture:
 
 
 def capture(
-    repository: Repository, own: GitDir, *, include: Sequence[str] = (), exclude: Sequence[str] = ()
+    repository: Repository,
+    own: GitDir,
+    *,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    calm_within: float = CALM_WITHIN,
 ) -> Capture:
     """Bring the index of `own` to what `repository`'s work tree holds, and name it.
 
     `include` are patterns as in a .gitignore, of ignored files that belong to it all the same; `exclude` are absolute
-    paths that do not. Raises `BusyError` (tree-moving) when the tree did not hold still, `InvalidError` for a
-    repository that cannot be read, and what `git` raises.
+    paths that do not. Raises `BusyError` (tree-moving) when the tree did not hold still within `calm_within` seconds,
+    `InvalidError` for a repository that cannot be read, and what `git` raises.
     """
     check_patterns(include)
-    deadline = time.monotonic() + CALM_WITHIN
+    deadline = time.monotonic() + calm_within
     attempt = 0
     while True:
         reading = _Reading(repository, own, include, LiveTree(repository.top, exclude))
@@ -75,7 +80,7 @@ def capture(
             return reading.whole()
         except _MovedError as moved:
             if time.monotonic() > deadline:
-                raise _restless(repository, moved) from moved
+                raise _restless(repository, moved, calm_within) from moved
         except TowerError as error:
             # Two files of the repository may have been read on either side of a change.
             if error.code != "git-failed" or attempt >= _FAILURES:
@@ -258,10 +263,10 @@ class _Reading:
         )
 
 
-def _restless(repository: Repository, moved: _MovedError) -> BusyError:
+def _restless(repository: Repository, moved: _MovedError, seconds: float) -> BusyError:
     return BusyError(
         "tree-moving",
-        f"cannot take a snapshot of {shown(repository.top)}: it did not hold still for {CALM_WITHIN:g} s; {moved}",
+        f"cannot take a snapshot of {shown(repository.top)}: it did not hold still for {seconds:g} s; {moved}",
         "wait until the work there is done, or name what is written all the time (a log, say) in .gitignore",
     )
 

@@ -85,15 +85,17 @@ def git(
     cwd: str | None = None,
     input: bytes | None = None,
     timeout: float | None = None,
+    settings: Sequence[str] = (),
 ) -> bytes:
     """Run one git command and return its standard output. Paths may hold any bytes (surrogate escapes).
 
     `objects` is where objects are written, `alternates` are object folders that are only read; `cwd` is the work
-    tree unless it is named; `timeout` is in seconds (`QUICK` unless given). Raises `BusyError` (git-timeout,
+    tree unless it is named; `timeout` is in seconds (`QUICK` unless given); `settings` (`NAME=VALUE`) come after those
+    that hold for every command. Raises `BusyError` (git-timeout,
     disk-full, git-start) and `TowerError` (git-missing, git-failed) with git's own last line.
     """
     command = ["git"]
-    for setting in _SETTINGS:
+    for setting in (*_SETTINGS, *settings):
         command += ("-c", setting)
     command += args
     place = cwd or work_tree or git_dir

@@ -42,6 +42,8 @@ class GitDir:
     borrowed: tuple[str, ...] = ()
     """Object folders of the live repository, only ever read."""
     object_format: str = "sha1"
+    settings: tuple[str, ...] = ()
+    """For every git command, beside those that always hold: `NAME=VALUE`."""
 
     @property
     def null_id(self) -> bytes:
@@ -82,6 +84,7 @@ class GitDir:
             alternates=alternates,
             input=input,
             timeout=timeout,
+            settings=self.settings,
         )
 
 

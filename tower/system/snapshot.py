@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tower.core.errors import BusyError, ConflictError, InvalidError, TowerError
-from tower.core.launch import Workspace
+from tower.core.launch import SNAPSHOT, Workspace
 from tower.system.git import shown
 from tower.system.gitdir import PRIVATE
 from tower.system.layout import Layout
@@ -72,7 +72,7 @@ def _take(layout: Layout, repository: Repository, live: Path, place: Path, *, he
         (tree / below).mkdir(parents=True)
     return Workspace(
         path=str(tree / below),
-        kind="snapshot",
+        kind=SNAPSHOT,
         root=str(live),
         base=laid_out.head.commit,
         tree=laid_out.tree,

@@ -58,6 +58,11 @@ class StateDir:
         return self.root / "snapshots"
 
     @property
+    def trees(self) -> Path:
+        """What writers' runs found and left, so that it can be shown later."""
+        return self.root / "trees"
+
+    @property
     def ballast(self) -> Path:
         return self.root / "ballast"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tower.core.errors import InvalidError, TowerError
-from tower.core.launch import Workspace
+from tower.core.launch import LIVE, Workspace
 from tower.system.changes import Changes, changes_since
 from tower.system.git import shown
 from tower.system.repository import check_repository, find_repository, read_head
@@ -44,7 +44,7 @@ def live_workspace(live: str) -> Workspace:
     It need not be a git repository; then, and when its repository cannot be read, `base` is None.
     """
     notes: tuple[str, ...] = ()
-    base = None
+    base = top = None
     root = os.path.realpath(live)
     if not Path(root).is_dir():
         raise InvalidError(
@@ -53,13 +53,15 @@ def live_workspace(live: str) -> Workspace:
             "create it, or name another in work_dir",
         )
     try:
-        base = read_head(find_repository(root)).commit
+        repository = find_repository(root)
+        top, base = repository.top, read_head(repository).commit
     except TowerError as error:
         notes = (f"what this run changes cannot be compared with a commit: {error.sentence}",)
     return Workspace(
         path=root,
-        kind="live",
+        kind=LIVE,
         root=root,
+        repository=top,
         base=base,
         advisory=(f"the agent is to stay in {shown(root)}; nothing prevents it from writing elsewhere",),
         notes=notes,

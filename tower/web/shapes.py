@@ -103,6 +103,8 @@ class Run(_Shape):
     workspace_kind: str | None
     workspace: str | None
     base_commit: str | None
+    tree_before: str | None = Field(description="git tree id of what a writer found, uncommitted files included")
+    tree_after: str | None
     payload_sha256: str | None
     payload_bytes: int | None
     estimate_tokens: int | None

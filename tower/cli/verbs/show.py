@@ -132,6 +132,9 @@ def _run(run: dict[str, Any]) -> Pairs:
     yield from _ending(run)
     yield from _usage(run)
     yield "workspace", f"{run['workspace']} ({_kind(run)})" if run["workspace"] else words.NOTHING
+    if run["tree_after"]:
+        changed = run["tree_after"] != run["tree_before"]
+        yield "files", f"changed; `tower diff {run['id']}` shows how" if changed else "none changed"
     if run["turn"] is not None:
         yield "process", f"{run['process']} (its turn {run['turn']})"
     yield "folder", run["folder"] or words.NOTHING

@@ -128,6 +128,8 @@ CREATE TABLE runs (
   workspace_kind  TEXT,
   workspace       TEXT,
   base_commit     TEXT,
+  tree_before     TEXT,
+  tree_after      TEXT,
   turn            INTEGER,
   out_from        INTEGER,
   out_to          INTEGER,

@@ -31,6 +31,14 @@ PAGE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
+DIFF: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "bytes, in whatever encoding the files have",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
 class Selection(BaseModel):
     """Which runs."""
 
@@ -52,6 +60,16 @@ class Page(BaseModel):
     )
     limit: int = Field(default=64 << 10, ge=1, le=1 << 20, description="bytes")
     wait: float = Field(default=0, ge=0, le=60, description="seconds that an empty answer may be held back")
+
+
+class Showing(BaseModel):
+    """How a difference is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    form: Literal["patch", "stat", "names"] = Field(
+        default="patch", description="a patch for `git apply`, or the sizes or names of what changed"
+    )
 
 
 class Recovery(BaseModel):
@@ -104,6 +122,12 @@ async def log(
         "X-Ended": "1" if found.ended else "0",
     }
     return Response(content=found.data, media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/{identity}/diff", response_class=Response, responses=DIFF)
+async def diff(identity: Identity, wanted: Annotated[Showing, Query()], door: Door, caller: Asking) -> Response:
+    """What a writer's run changed in its live tree, committed or not; of one that is alive, so far."""
+    return Response(content=await door.runs.diff(caller, identity, wanted.form), media_type="application/octet-stream")
 
 
 @router.get("/{identity}/payload", response_class=Response, responses=TEXT)
