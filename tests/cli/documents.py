@@ -78,6 +78,7 @@ def run(**changes: Any) -> Document:
         "tree_after": None,
         "payload_bytes": 300,
         "estimate_tokens": 957,
+        "headline": None,
         "notes": [],
         "stopping": None,
         "pid": 4711,
@@ -120,6 +121,7 @@ def itinerary(state: str, flights: list[Document], runs: list[Document], **chang
         "cost_usd": None,
         "flights": flights,
         "runs": runs,
+        "help": [],
         "seq": 1,
     } | changes
 
@@ -142,6 +144,7 @@ def status(**changes: Any) -> Document:
         "warnings": [],
         "agents": [],
         "residents": [],
+        "help": 0,
     } | changes
 
 

@@ -129,6 +129,9 @@ class Link:
             raise ConflictError("keeper-protocol", "cannot ask anything of this keeper")
         self.keeper.hear(word, grace)
 
+    async def poke(self) -> None:
+        self.keeper.pokes += 1
+
     async def aclose(self) -> None:
         self.is_closed = True
 
@@ -141,6 +144,7 @@ class ScriptedKeeper:
         self.folder = Path(plan.folder)
         self.protocol = KEEPER_PROTOCOL
         self.asked: list[str] = []
+        self.pokes = 0
         self.is_deaf = False
         """It hears requests to stop, and its program goes on."""
         self.is_mute = False
@@ -283,6 +287,7 @@ class Scene:
             "max_concurrent_runs": 8,
             "min_free_bytes": 1 << 20,
             "snapshots_dir": str(self.state.snapshots),
+            "logbook": str(self.state.root / "logbook.md"),
         }
         placed = (replace(one, work_dir=one.work_dir or str(self.tree)) for one in agents)
         return Factory(

@@ -16,6 +16,7 @@ import anyio
 from tower.control import Control, sending, views
 from tower.control.rights import require_person
 from tower.control.runs import LogPage
+from tower.core.accounts import HelpRequest, Report
 from tower.core.callers import Caller
 from tower.core.chain import ChainState
 from tower.core.errors import TowerError
@@ -44,6 +45,10 @@ RUN = Run(
     started_at=3.0,
     flights=("flt_1",),
 )
+HELP = HelpRequest(
+    id="help_1", run="run_1", itinerary="itn_1", agent="coder", at=5.0, blocker="access", summary="no key", detail=""
+)
+REPORT = Report(run="run_1", at=5.0, headline="done", body="all of it", artifacts=("a.txt",))
 PROCESS = Process(id="prc_1", agent="coder", folder="/state/hangars/coder/run_1", created_at=2.0, pid=77)
 ITINERARY = Itinerary(id="itn_1", created_at=1.0, max_hops=8, max_runs=64, fuel_limit=5_000_000)
 RESIDENT = Resident(name="coder", residence=Residence().starting(), process=PROCESS)
@@ -64,8 +69,12 @@ def itinerary_view() -> views.View:
     return views.itinerary(ITINERARY, next(iter(ChainState)), [])
 
 
+def help_view() -> views.View:
+    return views.help_request(HELP)
+
+
 def story_view() -> views.View:
-    return itinerary_view() | {"flights": [views.flight(FLIGHT)], "runs": [run_view()], "seq": 7}
+    return itinerary_view() | {"flights": [views.flight(FLIGHT)], "runs": [run_view()], "help": [help_view()], "seq": 7}
 
 
 def status_view() -> views.View:
@@ -86,6 +95,7 @@ def status_view() -> views.View:
         "warnings": [],
         "agents": [views.agent(AGENT)],
         "residents": [views.resident(RESIDENT, "ada")],
+        "help": 0,
     }
 
 
@@ -115,6 +125,7 @@ class FakeVerbs:
             "flights": [views.flight(FLIGHT)],
             "runs": [run_view()],
             "itineraries": [itinerary_view()],
+            "help": [help_view()],
         }
 
     async def show(self, caller: Caller, text: str, **arguments: Any) -> views.View:
@@ -124,6 +135,8 @@ class FakeVerbs:
             self.entered()
             with anyio.move_on_after(arguments["wait"]):
                 await self.news.wait()
+        if text.startswith("help"):
+            return help_view()
         if text.startswith("itn"):
             return story_view()
         return run_view() if text.startswith("run") else views.flight(FLIGHT) | {"runs": [run_view()]}
@@ -151,6 +164,14 @@ class FakeVerbs:
     async def answer(self, caller: Caller, text: str) -> str:
         self._called("answer", caller, text=text)
         return "<script>alert(1)</script>"
+
+    async def resolve(self, caller: Caller, text: str, *, note: str | None) -> views.View:
+        self._called("resolve", caller, text=text, note=note)
+        return help_view()
+
+    async def report_of(self, caller: Caller, text: str) -> views.View:
+        self._called("report_of", caller, text=text)
+        return views.report(REPORT)
 
     async def status(self, caller: Caller) -> views.View:
         self._called("status", caller)
@@ -200,7 +221,7 @@ class FakeVerbs:
     def control(self) -> Control:
         """All four groups are this one object."""
         every: Any = self
-        return Control(every, every, every, every)
+        return Control(every, every, every, every, every, every, every)
 
 
 class Client(http.client.HTTPConnection):

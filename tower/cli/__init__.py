@@ -23,7 +23,7 @@ SECTIONS: Final = {
     "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents"),
     "Before it": ("init", "validate", "prompt"),
     "Work in": ("send", "wait", "cancel", "recover", "retry"),
-    "Looking": ("status", "ps", "queue", "show", "diff", "logs", "pipelines"),
+    "Looking": ("status", "ps", "queue", "show", "diff", "logs", "help-requests", "pipelines"),
     "Around it": ("demo",),
 }
 """The verbs, as `tower --help` lists them. The module of one is its name with underscores."""

@@ -50,6 +50,10 @@ def verdict(story: Story) -> Verdict | None:
         for flight in story["flights"]:
             if flight["state"] == "held" and flight["held_reason"] in FOR_A_PERSON:
                 return _held(story, flight)
+    if state == "waiting":
+        for request in story["help"]:
+            if request["fatal"]:
+                return _asks(request)
     return None
 
 
@@ -72,6 +76,14 @@ def _held(story: Story, flight: dict[str, Any]) -> Verdict:
         code=exits.NOT_WELL,
         sentence=f"flight {ids.short(flight['id'])} to {flight['to']} waits for a person: {reason}",
         advice=_advice(story, flight, reason),
+    )
+
+
+def _asks(request: dict[str, Any]) -> Verdict:
+    return Verdict(
+        code=exits.NOT_WELL,
+        sentence=f"run {ids.short(request['run'])} of {request['agent']} waits for help: {request['summary']}",
+        advice=f"`tower show {request['id']}` tells more, `tower help-requests resolve {request['id']}` closes it",
     )
 
 

@@ -36,7 +36,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "tiers": "name a model instead",
     },
     "layover": {
-        "logbook": "agents share no memory",
         "http_addr": "the API is served on the control socket alone",
         "public_hosts": "the API is served on the control socket alone",
         "umask": "agents get the umask that the tower was started with",

@@ -54,6 +54,7 @@ def resolve_settings(
         max_log_bytes=table.max_log_mb * _MIB,
         min_free_bytes=table.min_free_mb * _MIB,
         snapshots_dir=snapshots,
+        logbook=os.path.normpath(folder / table.logbook) if table.logbook else str(Path(state_dir) / "logbook.md"),
         notify=table.notify,
         include=table.include,
         max_concurrent_runs=rails.max_concurrent_runs,

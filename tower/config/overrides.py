@@ -33,6 +33,7 @@ class LayoverTable(BaseSettings):
     work_dir: PathText = "workspace"
     allowed_dirs: Paths = ()
     prompt_dir: PathText = "prompts"
+    logbook: PathText | None = None
     socket: PathText | None = None
     socket_group: Words = None
     on_stop: Literal["stop", "leave"] = "stop"

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from tower.control.factory import FactoryVerbs
 from tower.control.flights import FlightVerbs
+from tower.control.help import HelpVerbs
 from tower.control.itineraries import ItineraryVerbs
+from tower.control.notes import NoteVerbs
+from tower.control.own import OwnVerbs
 from tower.control.runs import RunVerbs
 from tower.engine.reload import Reloaded
 from tower.engine.tower import Tower
@@ -24,10 +27,19 @@ class Control:
     flights: FlightVerbs
     itineraries: ItineraryVerbs
     runs: RunVerbs
+    help: HelpVerbs
+    own: OwnVerbs
+    notes: NoteVerbs
 
     @classmethod
     def over(cls, tower: Tower, look_at_configuration: Callable[[], Awaitable[Reloaded]]) -> Control:
         """The verbs that act on `tower`."""
         return cls(
-            FactoryVerbs(tower, look_at_configuration), FlightVerbs(tower), ItineraryVerbs(tower), RunVerbs(tower)
+            FactoryVerbs(tower, look_at_configuration),
+            FlightVerbs(tower),
+            ItineraryVerbs(tower),
+            RunVerbs(tower),
+            HelpVerbs(tower),
+            OwnVerbs(tower),
+            NoteVerbs(tower),
         )

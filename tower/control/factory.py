@@ -22,7 +22,7 @@ from tower.engine.bus import ALL
 from tower.engine.compose import preview
 from tower.engine.reload import Reloaded
 from tower.engine.tower import Tower
-from tower.store import events, flights, lookup, runs
+from tower.store import accounts, events, flights, lookup, runs
 from tower.store.database import Connection
 from tower.system.descriptors import shortage
 
@@ -43,12 +43,12 @@ class FactoryVerbs:
         require_person(caller, "show the status")
         tower = self.tower
 
-        def read(connection: Connection) -> tuple[dict[str, int], list[views.View], list[views.View]]:
+        def read(connection: Connection) -> tuple[dict[str, int], list[views.View], list[views.View], int]:
             alive = views_of(connection, runs.listing(connection, every=False, limit=1000), tower.clock())
             held = [views.flight(flight) for flight in flights.held(connection)]
-            return flights.counts(connection), alive, held
+            return flights.counts(connection), alive, held, accounts.count_open(connection)
 
-        counts, alive, held = await tower.store.read(read)
+        counts, alive, held, wanting = await tower.store.read(read)
         stop = tower.ground_stop
         halted = counts.get(FlightState.HALTED, 0)
         factory = tower.factory
@@ -57,7 +57,7 @@ class FactoryVerbs:
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held or halted or tower.ballast.is_thrown_off or self._given_up()),
+            "well": not (tower.problems or stop or held or halted or wanting or self._is_ailing()),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -74,14 +74,17 @@ class FactoryVerbs:
             "warnings": [*tower.warnings, *_troubles(tower, halted)],
             "agents": [views.agent(agent, tower.paused.get(agent.name)) for agent in factory.agents.values()],
             "residents": self._residents(),
+            "help": wanting,
         }
 
     def _residents(self) -> list[views.View]:
         known = self.tower.residents
         return [views.resident(known[name], self.tower.paused.get(name)) for name in sorted(known)]
 
-    def _given_up(self) -> bool:
-        return any(it.residence.state is ResidentState.QUARANTINED for it in self.tower.residents.values())
+    def _is_ailing(self) -> bool:
+        return self.tower.ballast.is_thrown_off or any(
+            it.residence.state is ResidentState.QUARANTINED for it in self.tower.residents.values()
+        )
 
     async def agents(self, caller: Caller) -> views.View:
         """The agents of the live generation."""

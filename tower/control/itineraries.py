@@ -15,7 +15,7 @@ from tower.core.chain import state_of
 from tower.core.records import Itinerary
 from tower.engine import conduct
 from tower.engine.tower import Tower
-from tower.store import events, flights, itineraries, lookup, runs
+from tower.store import accounts, events, flights, itineraries, lookup, runs
 from tower.store.database import Connection
 
 
@@ -75,6 +75,7 @@ class ItineraryVerbs:
         return _view(connection, itinerary) | {
             "flights": [views.flight(flight) for flight in flights.of_itinerary(connection, identity)],
             "runs": views_of(connection, told, self.tower.clock()),
+            "help": [views.help_request(one) for one in accounts.open_of_itinerary(connection, identity)],
             "seq": events.last_seq(connection, itinerary=identity),
         }
 

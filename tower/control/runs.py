@@ -20,7 +20,7 @@ from tower.core.records import Process, Run
 from tower.core.states import RunState
 from tower.engine import conduct, places, recover
 from tower.engine.tower import Tower
-from tower.store import flights, lookup, runs
+from tower.store import accounts, flights, lookup, runs
 from tower.store.database import Connection
 from tower.system.files import read_regular
 from tower.system.runlog import log_size, read_log
@@ -65,8 +65,14 @@ class RunVerbs:
     async def show(self, caller: Caller, text: str) -> views.View:
         """One run."""
         require_person(caller, "show a run")
-        run, process = await self._find(text)
-        return views.run(run, process, now=self.tower.clock())
+
+        def read(connection: Connection) -> views.View:
+            _, identity = lookup.find(connection, text, kind="run")
+            run = runs.get(connection, identity)
+            assert run is not None  # noqa: S101 (found in the same view of the database)
+            return _view(connection, run, self.tower.clock())
+
+        return await self.tower.store.read(read)
 
     async def cancel(self, caller: Caller, text: str) -> views.View:
         """Ask a run to end; answered at once, while it ends. Of one that is over, what waits to go on is cancelled.
@@ -194,4 +200,10 @@ def _why_unnamed(run: Run) -> str:
 
 def views_of(connection: Connection, found: Iterable[Run], now: float) -> list[views.View]:
     """Views of runs with their processes."""
-    return [views.run(run, runs.process(connection, run.process), now=now) for run in found]
+    return [_view(connection, run, now) for run in found]
+
+
+def _view(connection: Connection, run: Run, now: float) -> views.View:
+    report = accounts.report(connection, run.id)
+    process = runs.process(connection, run.process)
+    return views.run(run, process, now=now, headline=report.headline if report else None)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tower.control.addressing import Message, Request, address
+from tower.control.rights import require_run
 from tower.core import ids
 from tower.core.callers import Caller
 from tower.core.errors import BusyError, ConflictError, RefusedError
@@ -40,13 +41,17 @@ async def send(tower: Tower, caller: Caller, request: Request) -> Sent:
     cancelled chain, too many waiting), `ConflictError` (a key used for something else).
     """
     _check_room(tower)
+    run = None if caller.is_person else require_run(caller, "send")
+    if run is not None and request.body is not None:
+        # An agent may have read what it was forwarded, and its words are stored, shown and told to others.
+        request = replace(request, body=tower.redaction.apply(request.body))
     message = address(tower.factory, caller, request)
 
     def transaction(connection: Connection) -> Sent:
-        if caller.run is None:
+        if run is None:
             sent = _from_person(tower, caller, message, connection)
         else:
-            sent = _from_run(tower, caller.run, message, connection)
+            sent = _from_run(tower, run, message, connection)
         failpoint("send.before-commit")
         return sent
 

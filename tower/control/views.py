@@ -11,6 +11,7 @@ from typing import Any
 
 from tower.config.problems import Problem
 from tower.core import costs
+from tower.core.accounts import HelpRequest, Report
 from tower.core.chain import ChainState
 from tower.core.factory import Agent
 from tower.core.pipelines import Pipeline
@@ -59,8 +60,8 @@ def flight(record: Flight, *, waits_for: str | None = None) -> View:
     return view
 
 
-def run(record: Run, process: Process | None, *, now: float) -> View:
-    """A run with what its process is known by."""
+def run(record: Run, process: Process | None, *, now: float, headline: str | None = None) -> View:
+    """A run with what its process is known by; `headline` is that of its report."""
     end = record.ended_at or now
     seconds = None if record.started_at is None else round(max(0.0, end - record.started_at), 3)
     plain = (
@@ -106,6 +107,7 @@ def run(record: Run, process: Process | None, *, now: float) -> View:
         "flights": list(record.flights),
         "seconds": seconds,
         "cost_usd": dollars(record.cost),
+        "headline": headline,
         "notes": list(record.notes),
         "pid": process.pid if process and record.ended_at is None else None,
         "folder": process.folder if process else None,
@@ -204,4 +206,34 @@ def pipeline(record: Pipeline) -> View:
             name: {"default": flag.default, "description": flag.description} for name, flag in record.flags.items()
         },
         "agents": {name: dict(choice.values) | {"args": list(choice.args)} for name, choice in record.choices.items()},
+    }
+
+
+def report(record: Report) -> View:
+    """The account of a run."""
+    return {
+        "run": record.run,
+        "at": moment(record.at),
+        "headline": record.headline,
+        "body": record.body,
+        "artifacts": list(record.artifacts),
+    }
+
+
+def help_request(record: HelpRequest) -> View:
+    """What a run wants a person to know or do."""
+    return {
+        "id": record.id,
+        "run": record.run,
+        "itinerary": record.itinerary,
+        "agent": record.agent,
+        "at": moment(record.at),
+        "blocker": record.blocker,
+        "summary": record.summary,
+        "detail": record.detail,
+        "fatal": record.fatal,
+        "state": "open" if record.resolved_at is None else "resolved",
+        "resolved_at": moment(record.resolved_at),
+        "resolved_by": record.resolved_by,
+        "note": record.note,
     }

@@ -30,6 +30,8 @@ class ChainFacts:
     holds: Set[HeldReason] = frozenset()
     outcomes: Set[Outcome] = frozenset()
     cancelled: bool = False
+    wants_help: bool = False
+    """A run of it ended on a fatal request for help that nobody has resolved."""
 
 
 FOR_A_PERSON = frozenset({HeldReason.APPROVAL, HeldReason.RECOVERY})
@@ -40,6 +42,8 @@ def state_of(facts: ChainFacts) -> ChainState:
     flights = facts.flights
     if flights & ALIVE or FlightState.QUEUED in flights:
         return ChainState.WORKING
+    if facts.wants_help and not facts.cancelled:
+        return ChainState.WAITING
     if FlightState.HELD in flights:
         return ChainState.WAITING if facts.holds & FOR_A_PERSON else ChainState.HELD
     if flights & {FlightState.PARKED, FlightState.STRANDED}:

@@ -133,6 +133,8 @@ class Settings:
     max_log_bytes: int = 256 << 20
     min_free_bytes: int = 512 << 20
     snapshots_dir: str = ""
+    logbook: str = ""
+    """The Markdown file that all agents share, absolute."""
     notify: tuple[str, ...] = ()
     """Command that is told of events that want a person; empty: none."""
     include: tuple[str, ...] = ()

@@ -12,7 +12,8 @@ FLIGHT: Final = "flt"
 ITINERARY: Final = "itn"
 RUN: Final = "run"
 PROCESS: Final = "prc"
-PREFIXES: Final = (FLIGHT, ITINERARY, RUN, PROCESS, "lay", "help", "lrn")
+HELP: Final = "help"
+PREFIXES: Final = (FLIGHT, ITINERARY, RUN, PROCESS, HELP, "lay", "lrn")
 
 RANDOM_BYTES: Final = 10
 """Bytes of chance in a ULID (80 bits), as its specification has it."""

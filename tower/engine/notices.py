@@ -30,7 +30,15 @@ FORMAT: Final = 1
 """Number of the document's format; a key may be added under the same number."""
 
 WANTED: Final = frozenset(
-    {"flight.held", "flight.dead", "resident.quarantined", "config.refused", "ground-stop.on", "disk.full"}
+    {
+        "flight.held",
+        "flight.dead",
+        "help.requested",
+        "resident.quarantined",
+        "config.refused",
+        "ground-stop.on",
+        "disk.full",
+    }
 )
 
 KNOWN_TO_THE_PERSON: Final = frozenset({HeldReason.GROUND_STOP})
@@ -49,7 +57,7 @@ class Notices:
         """Take in an event; what wants nobody is passed over."""
         if not self._tower.factory.settings.notify or not _wants_a_person(event):
             return
-        key = (event.type, event.agent, event.data.get("reason"))
+        key = (event.type, event.agent, event.data.get("reason"), event.data.get("help"))
         last = self._told.get(key)
         if last is not None and event.at - last < AGAIN_SEC:
             return

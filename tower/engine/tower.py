@@ -64,6 +64,8 @@ class LiveRun:
     link: KeeperLink | None = None
     stopping: str | None = None
     """The word with which it was asked to end (cancelled, halted, stop)."""
+    has_tools: anyio.Event = field(default_factory=anyio.Event)
+    """It has asked which tools the tower offers."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -8,6 +8,7 @@ import sqlite3
 from tower.core.chain import ChainFacts
 from tower.core.records import Itinerary
 from tower.core.states import FlightState, HeldReason, Outcome
+from tower.store.accounts import waits_for_help
 from tower.store.database import Connection, row, rows
 
 
@@ -75,6 +76,7 @@ def facts(connection: Connection, identity: str) -> ChainFacts:
     cancelled = row(connection, "SELECT cancelled_at FROM itineraries WHERE id = ?", (identity,))
     return ChainFacts(
         cancelled=bool(cancelled and cancelled[0]),
+        wants_help=waits_for_help(connection, identity),
         flights={FlightState(found["state"]) for found in states},
         holds={HeldReason(found["held_reason"]) for found in states if found["state"] == FlightState.HELD},
         outcomes={Outcome(found["outcome"]) for found in states if found["outcome"]},

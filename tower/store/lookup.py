@@ -12,11 +12,13 @@ _TABLES: Final = {
     ids.FLIGHT: ("flight", "flights"),
     ids.ITINERARY: ("itinerary", "itineraries"),
     ids.RUN: ("run", "runs"),
+    ids.HELP: ("help request", "help_requests"),
 }
 
 
 def find(connection: Connection, text: str, *, kind: str | None = None) -> tuple[str, str]:
-    """Kind and whole id of what a whole id or an unambiguous tail names; `kind` narrows it (flight, itinerary, run).
+    """Kind and whole id of what a whole id or an unambiguous tail names; `kind` narrows it (flight, itinerary,
+    run, help request).
 
     Raises `InvalidError` for text that cannot be an id, `NotFoundError` when nothing or several things fit,
     with the candidates.
@@ -35,7 +37,7 @@ def find(connection: Connection, text: str, *, kind: str | None = None) -> tuple
                 ("%" + tail.upper(),),
             )
             candidates += [(name, one["id"]) for one in found]
-    wanted = kind or "flight, itinerary or run"
+    wanted = kind or "flight, itinerary, run or help request"
     if not candidates:
         raise NotFoundError(
             "unknown-id", f"cannot find a {wanted} called {text}", "`tower ps -a` and `tower queue` list what there is"

@@ -108,6 +108,7 @@ class Run(_Shape):
     payload_sha256: str | None
     payload_bytes: int | None
     estimate_tokens: int | None
+    headline: str | None = Field(description="of its report")
     notes: list[str]
     pid: int | None
     folder: str | None
@@ -148,9 +149,42 @@ class Itineraries(_Shape):
     itineraries: list[Itinerary]
 
 
+class Report(_Shape):
+    """The account that a run gave of itself."""
+
+    run: str
+    at: Time
+    headline: str
+    body: str
+    artifacts: list[str] = Field(description="files, relative to the place that it worked in")
+
+
+class HelpRequest(_Shape):
+    """What a run wants a person to know or to do."""
+
+    id: str
+    run: str
+    itinerary: str
+    agent: str
+    at: Time
+    blocker: str = Field(description="access, environment, ambiguity, dependency, tooling or other")
+    summary: str
+    detail: str
+    fatal: bool = Field(description="the run could not go on; its itinerary waits")
+    state: str = Field(description="open or resolved")
+    resolved_at: Time | None
+    resolved_by: str | None
+    note: str | None
+
+
+class HelpRequests(_Shape):
+    help: list[HelpRequest]
+
+
 class Story(Itinerary):
     flights: list[Flight]
     runs: list[Run]
+    help: list[HelpRequest] = Field(description="what its runs want of a person, the open ones")
     seq: int = Field(description="the newest event that concerns it; `after` for the next question")
 
 
@@ -271,6 +305,7 @@ class Status(_Shape):
     warnings: list[str]
     agents: list[Agent]
     residents: list[Resident]
+    help: int = Field(description="requests for help that are open")
 
 
 class Recovered(_Shape):

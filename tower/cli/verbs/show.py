@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tower.cli import named, options, screen, words
+from tower.cli.verbs import help_requests
 
 Pairs = Iterator[tuple[str, str]]
 
@@ -24,6 +25,9 @@ def command(socket: str | None, as_json: bool, id: str, text: str | None) -> Non
     api = options.reach(socket)
     if text:
         screen.whole(api.read(f"/runs/{named.run(api, id)}/{text}").body)
+        return
+    if id.startswith("help_"):
+        help_requests.show_one(api, id, as_json=as_json)
         return
     kind, known = named.find(api, id)
     document = api.get({"flight": "/flights/", "run": "/runs/", "itinerary": "/itineraries/"}[kind] + known)
@@ -130,6 +134,8 @@ def _run(run: dict[str, Any]) -> Pairs:
     yield "cause", f"{run['cause']}, attempt {run['attempt']}{follows}"
     yield "state", run["state"]
     yield from _ending(run)
+    if run["headline"]:
+        yield "report", run["headline"]
     yield from _usage(run)
     yield "workspace", f"{run['workspace']} ({_kind(run)})" if run["workspace"] else words.NOTHING
     if run["tree_after"]:

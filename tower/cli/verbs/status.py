@@ -20,7 +20,7 @@ def command(socket: str | None, as_json: bool, health: bool) -> int:
     """Show how the tower is: what runs, what waits and why, and what is wrong.
 
     Exit code 0 when all is well, 3 when something wants a person: a ground stop (the kill switch), a flight (message)
-    that is held for one, or a configuration file that was not taken over.
+    that is held for one, a request for help, or a configuration file that was not taken over.
     """
     api = options.reach(socket)
     if health:
@@ -60,6 +60,9 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "ground stop", f"since {screen.when(stop['since'])} by {stop['by']}: {stop['why'] or 'no reason given'}"
     yield "slots", f"{slots['used']} of {slots['of']} in use"
     yield "queue", ", ".join(f"{queue[state]} {state}" for state in ("queued", "held", "parked", "halted"))
+    if status["help"]:
+        wanted = words.count(status["help"], "request")
+        yield "help", f"{wanted} for help open; `tower help-requests` lists them"
     for key in status["needs_restart"]:
         yield "needs restart", key
     for text in status["warnings"]:

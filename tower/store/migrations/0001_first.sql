@@ -159,6 +159,32 @@ CREATE TABLE agent_runs (
   count INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE reports (
+  run       TEXT PRIMARY KEY REFERENCES runs (id),
+  at        REAL NOT NULL,
+  headline  TEXT NOT NULL,
+  body      TEXT NOT NULL,
+  artifacts TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE help_requests (
+  id          TEXT PRIMARY KEY,
+  run         TEXT NOT NULL REFERENCES runs (id),
+  itinerary   TEXT NOT NULL REFERENCES itineraries (id),
+  agent       TEXT NOT NULL,
+  at          REAL NOT NULL,
+  blocker     TEXT NOT NULL,
+  summary     TEXT NOT NULL,
+  detail      TEXT NOT NULL,
+  fatal       INTEGER NOT NULL,
+  resolved_at REAL,
+  resolved_by TEXT,
+  note        TEXT
+) STRICT;
+
+CREATE INDEX help_open ON help_requests (itinerary, fatal) WHERE resolved_at IS NULL;
+CREATE INDEX help_of_run ON help_requests (run);
+
 CREATE TABLE events (
   seq       INTEGER PRIMARY KEY AUTOINCREMENT,
   at        REAL NOT NULL,

@@ -136,6 +136,12 @@ async def payload(identity: Identity, door: Door, caller: Asking) -> Response:
     return plain(await door.runs.payload(caller, identity))
 
 
+@router.get("/{identity}/report", response_model=shapes.Report)
+async def report(identity: Identity, door: Door, caller: Asking) -> Json:
+    """What the run reported of itself."""
+    return Json(await door.own.report_of(caller, identity))
+
+
 @router.get("/{identity}/answer", response_class=Response, responses=TEXT)
 async def answer(identity: Identity, door: Door, caller: Asking) -> Response:
     """What the run answered."""
