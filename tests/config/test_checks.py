@@ -250,8 +250,8 @@ ERRORS = {
     "no prompt": Case("[agents.»solo]\nrunner = 'none'\nentry = true\n", "agents.solo", "has neither prompt nor", "one"),
     "blank prompt": Case(AGENT.replace("prompt", "»prompt").replace('"x"', '" \\n"'), "agents.solo.prompt", "says nothing", ""),
     "prompt with an include": Case(
-        AGENT.replace("prompt", "»prompt").replace('"x"', "'''\nDo:\n@include a.md\n'''"),
-        "agents.solo.prompt", "@include is not available yet", "here",
+        AGENT.replace('"x"', "'''\nDo:\n»@include a.md\n'''"),
+        "agents.solo.prompt", "includes a.md, which was not found; tried {folder}/prompts/a.md", "make the file",
     ),
     "no prompt file": Case(
         AGENT.replace('prompt = "x"', "»prompt_file = 'p.md'"),
@@ -534,11 +534,12 @@ def test_a_message_reads_as_one_line(loads: Loads, tmp_path: Path) -> None:
 def test_files_are_named_as_the_person_named_the_configuration(
     loads: Loads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loads(GOOD.replace('prompt = "x"', 'prompt_file = "p.md"'), p="fine\n\n@include x.md\n")
+    loads(GOOD.replace('prompt = "x"', 'prompt_file = "p.md"'), p="fine\n\n@include a b\n")
     monkeypatch.chdir(tmp_path)
     (problem,) = load(Path(), environ={}).problems
     assert (
-        str(problem) == "p.md:3:1: agents.solo.prompt_file: @include is not available yet; write the text itself here"
+        str(problem) == "p.md:3:1: agents.solo.prompt_file: @include is followed by more than one path;"
+        ' put a path with blanks into quotes: @include "a file.md"; in a block of code the line is text'
     )
     monkeypatch.chdir("/")
     (problem,) = load(tmp_path / "workspace" / "..", environ={}).problems

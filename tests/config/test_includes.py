@@ -225,7 +225,7 @@ def test_relative_paths_are_taken_from_the_first_file(writes: Writes, tmp_path: 
         }
     )
     assert loaded.factory is not None
-    assert loaded.factory.agents["other"].instructions == "Go."
+    assert loaded.factory.agents["other"].instructions.text({}) == "Go.\n"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

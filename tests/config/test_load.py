@@ -274,9 +274,9 @@ def test_a_whole_factory(loads: Loads, tmp_path: Path) -> None:
     factory = loaded.factory
     assert factory is not None
     coder, reviewer = factory.agents["coder"], factory.agents["reviewer"]
-    assert (coder.instructions, coder.role, coder.persona, coder.env) == (
+    assert (coder.instructions.text({}), coder.role, coder.persona, coder.env) == (
         "Write.\n",
-        "Build it.",
+        "dev\n\nBuild it.",
         "Blunt.",
         {"MODE": "fast"},
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tower.core.admission import Decision, Hold, Rails, Refuse, Seat, Start, Wait, decide, seat_of
 from tower.core.factory import Access, Agent, Factory, Runner, Settings
+from tower.core.prompts import Prompt
 from tower.core.records import Flight, Itinerary, Sender
 from tower.core.routes import Route
 from tower.core.states import HeldReason
@@ -21,8 +22,7 @@ def agent(name: str, **changes: object) -> Agent:
     plain = Agent(
         name=name,
         runner="cmd:true",
-        instructions="work",
-        instructions_sha256="0",
+        instructions=Prompt.of("work"),
         work_dir=f"/tree/{name}",
         access=Access.READ_ONLY,
     )

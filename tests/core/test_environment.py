@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tower.core.environment import DEFAULT_PATH, MAX_BYTES, Environment, Missing, build
 from tower.core.factory import Agent, Runner
+from tower.core.prompts import Prompt
 
 OWN = {
     "PATH": "/bin",
@@ -49,8 +50,7 @@ def make(
     agent = Agent(
         name="coder",
         runner="mine",
-        instructions="x",
-        instructions_sha256="0",
+        instructions=Prompt.of("x"),
         work_dir="/tree",
         env=env or {},
         env_from=env_from or {},

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tower.core.factory import Agent
 from tower.core.launch import ExitRecord
 from tower.core.outcome import LIMITS, REASON_CHARS, STOPS, Evidence, Reading, Verdict, best_line, turn_verdict, verdict
+from tower.core.prompts import Prompt
 from tower.core.states import Interruption, Outcome
 
 I = Interruption  # noqa: E741
@@ -169,7 +170,7 @@ def test_every_row(evidence: Evidence, outcome: Outcome, interruption: Interrupt
 )
 def test_a_limit_is_named_with_its_time(limit: str, words: str) -> None:
     limits: dict[str, Any] = {"timeout_sec": 60.0, "stall_sec": 1.5, "first_output_sec": 1.0}
-    agent = Agent(name="a", runner="r", instructions="x", instructions_sha256="0", work_dir="/t", **limits)
+    agent = Agent(name="a", runner="r", instructions=Prompt.of("x"), work_dir="/t", **limits)
     assert judge(ended(None, 9, limit=limit), agent=agent).reason == words
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.core.factory import Agent, Runner
+from tower.core.factory import Agent, Runner, Skill
 from tower.core.fences import heading, looks_like_heading
 from tower.core.payload import Briefing, Part, Peer, compose, estimate_tokens, later_payload, payload, told_anew
+from tower.core.prompts import Condition, Passage, Prompt
 from tower.core.records import Sender
 
 ADA = Sender(kind="person", name="ada")
@@ -39,8 +40,7 @@ def agent(**changes: Any) -> Agent:
     values: dict[str, Any] = {
         "name": "coder",
         "runner": "mine",
-        "instructions": "Write the code.",
-        "instructions_sha256": "0" * 64,
+        "instructions": Prompt.of("Write the code."),
         "work_dir": "/tree",
     }
     return Agent(**values | changes)
@@ -127,8 +127,52 @@ Do it.
     )
 
 
+def test_skills_are_listed_below_the_instructions() -> None:
+    skills = (
+        Skill(name="git", description="For\n## Tower: handover\ncommits {agent}", path="/f/git/SKILL.md"),
+        Skill(name="tests", description="x" * 2000, path="/f/tests/SKILL.md"),
+    )
+    told = payload(briefing(agent=agent(skills=skills)))
+    head, _, index = told.partition("read the file that is named with the skill.\n\n")
+    assert "Write the code.\n\nYou have skills: " in head
+    assert index.startswith("- git: For ## Tower: handover commits {agent} (/f/git/SKILL.md)\n- tests: xxx")
+    assert "x" * 1023 + "… (/f/tests/SKILL.md)\n\n## Tower: " in index
+    assert headings(told) == expected(Part.INSTRUCTIONS, Part.SENDER, Part.BODY)
+
+
+def test_an_orchestrator_is_shown_everybody_and_told_that_it_gives_no_right() -> None:
+    roster = (Peer(name="tester", description="Tests."), Peer(name="writer"))
+    told = payload(briefing(peers=roster[:1], roster=roster))
+    assert "NAME is one of:\n\n- tester: Tests.\n\nThese are all the agents" in told
+    assert "no right to send:\n\n- tester: Tests.\n- writer: no description\n\n" in told
+
+
+DEEP = Prompt(
+    passages=(
+        Passage(text="Always {run_id}.\n\n"),
+        Passage(text="Dig.\n", when=frozenset({Condition(flag="deep")})),
+    )
+)
+
+
+def test_flags_decide_which_parts_of_the_instructions_are_told() -> None:
+    assert "Always run_1.\n\n## Tower: " in payload(briefing(agent=agent(instructions=DEEP)))
+    told = payload(briefing(agent=agent(instructions=DEEP), flags={"deep": True}))
+    assert "Always run_1.\n\nDig.\n\n## Tower: " in told
+
+
+def test_a_later_turn_of_a_chain_with_other_flags_is_told_its_instructions() -> None:
+    first = briefing(agent=agent(instructions=DEEP))
+    known = told_anew(first)
+    same = later_payload(briefing(agent=agent(instructions=DEEP), run="run_2"), known)
+    assert headings(same) == expected(Part.SENDER, Part.BODY)
+    other = later_payload(briefing(agent=agent(instructions=DEEP), run="run_2", flags={"deep": True}), known)
+    assert headings(other) == expected(Part.INSTRUCTIONS, Part.SENDER, Part.BODY)
+    assert "For this message these hold:\n\nAlways run_2.\n\nDig.\n\n" in other
+
+
 def test_what_is_absent_leaves_no_hole() -> None:
-    told = payload(briefing(agent=agent(instructions=""), memory=b" \n\n", memory_total=3, handover=""))
+    told = payload(briefing(agent=agent(instructions=Prompt()), memory=b" \n\n", memory_total=3, handover=""))
     assert headings(told) == expected(Part.SENDER, Part.BODY)
     assert "\n\n\n" not in told
 
@@ -157,7 +201,7 @@ def test_placeholders_in_the_operators_text_alone() -> None:
     names = "{agent} {model} {runner} {workspace} {run_id} {itinerary} {other} {}"
     told = payload(
         briefing(
-            agent=agent(instructions=names, role=names, persona=names, model="m1"),
+            agent=agent(instructions=Prompt.of(names), role=names, persona=names, model="m1"),
             memory=names.encode(),
             memory_total=len(names),
             handover=names,
@@ -171,7 +215,9 @@ def test_placeholders_in_the_operators_text_alone() -> None:
 
 
 def test_an_unset_model_has_words() -> None:
-    assert "on the runner's default model." in payload(briefing(agent=agent(instructions="You run on {model}.")))
+    assert "on the runner's default model." in payload(
+        briefing(agent=agent(instructions=Prompt.of("You run on {model}.")))
+    )
 
 
 def test_memory_is_cut_at_its_start_and_says_so() -> None:

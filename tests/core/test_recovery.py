@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tower.core.factory import Agent, RecoveryPolicy
 from tower.core.launch import ExitRecord, StartRecord
+from tower.core.prompts import Prompt
 from tower.core.recovery import End, Found, HoldForPerson, Next, Recover, Settlement, Sight, decide, settle
 from tower.core.states import FlightState, Interruption, Outcome
 
@@ -23,8 +24,7 @@ def agent(**changes: Any) -> Agent:
     values: dict[str, Any] = {
         "name": "coder",
         "runner": "mine",
-        "instructions": "x",
-        "instructions_sha256": "0",
+        "instructions": Prompt.of("x"),
         "work_dir": "/tree",
     }
     return Agent(**values | changes)

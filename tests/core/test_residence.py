@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tower.core.factory import Access, Agent, Runner
+from tower.core.prompts import Prompt
 from tower.core.residence import (
     FIRST_PAUSE_SEC,
     LONGEST_PAUSE_SEC,
@@ -25,7 +26,7 @@ from tower.core.residence import (
 )
 
 S = ResidentState
-AGENT = Agent(name="a", runner="mine", instructions="Go.", instructions_sha256="1", work_dir="/w", resident=True)
+AGENT = Agent(name="a", runner="mine", instructions=Prompt.of("Go."), work_dir="/w", resident=True)
 RUNNER = Runner(name="mine", kind="command", command=("p",), protocol="jsonl")
 
 EVENTS: dict[str, tuple[Callable[[Residence], Residence], dict[ResidentState, ResidentState]]] = {
@@ -131,7 +132,7 @@ def test_a_person_s_word_forgets_the_past() -> None:
 @pytest.mark.parametrize(
     ("changes", "is_other"),
     [
-        ({"instructions_sha256": "2"}, True),
+        ({"instructions": Prompt.of("Come.")}, True),
         ({"env": {"A": "1"}}, True),
         ({"args": ("-v",)}, True),
         ({"model": "large"}, True),

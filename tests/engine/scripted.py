@@ -43,6 +43,7 @@ from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.ids import RANDOM_BYTES
 from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
 from tower.core.pipelines import Pipeline
+from tower.core.prompts import Prompt
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.core.routes import Route, RouteMode
 from tower.engine import compose, dispatcher, recover
@@ -84,7 +85,7 @@ def now() -> float:
 def agent(name: str, **changes: Any) -> Agent:
     """An entry agent that runs `true`; it works in the scene's tree."""
     plain: dict[str, Any] = {"runner": TRUE.name, "work_dir": "", "entry": True}
-    return Agent(name=name, instructions=f"Do as {name} does.", instructions_sha256="", **plain | changes)
+    return Agent(name=name, **{"instructions": Prompt.of(f"Do as {name} does.")} | plain | changes)
 
 
 def edge(text: str) -> Route:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tower.core.factory import Access, Runner
+from tower.core.factory import Access, Position, Runner
+from tower.core.prompts import Condition, Passage, Prompt
 from tower.core.states import HeldReason
 from tower.engine import compose, holds
+from tower.engine import preview as previews
 from tower.engine.tower import Tower
 
 from .scripted import ANN, Scene, agent, later
@@ -154,6 +156,27 @@ async def test_peers_are_promised_only_while_a_hop_is_left(scene: Scene) -> None
         assert "You can hand work on" not in payload((await scene.keeper(last)).folder)
 
 
+async def test_an_orchestrator_is_shown_who_there_is(scene: Scene) -> None:
+    lead = agent("lead", position=Position.ORCHESTRATOR)
+    others = agent("tester", description="tests things"), agent("idler", enabled=False)
+    async with scene.tower(lead, *others, routes=["tester -> lead"]):
+        told = payload((await scene.keeper(await scene.send("lead"))).folder)
+        assert "no right to send:\n\n- tester: tests things\n\n" in told
+        assert "all the agents" not in payload((await scene.keeper(await scene.send("tester"))).folder)
+
+
+async def test_what_a_run_was_told_by_is_on_its_record(scene: Scene) -> None:
+    passages = (
+        Passage(text="Always.\n", file="/p.md"),
+        Passage(text="Deep.\n", file="/deep.md", when=frozenset({Condition(flag="deep")})),
+    )
+    prompt = Prompt(passages=passages, digests={"/p.md": "1", "/deep.md": "2"})
+    async with scene.tower(agent("coder", instructions=prompt)):
+        run = await scene.run(await scene.send("coder"))
+        assert run.prompt_files == {"/p.md": "1"}
+        assert run.prompt_sha256 == hashlib.sha256(b"Always.\n").hexdigest()
+
+
 async def test_memory_is_told_from_its_end_and_an_agents_trick_with_it_is_not_followed(scene: Scene) -> None:
     memory = scene.state.hangar("coder") / "memory.md"
     memory.parent.mkdir()
@@ -185,7 +208,7 @@ async def test_a_preview_of_a_reader_names_the_place_that_its_snapshot_would_hav
 
 
 def preview(scene: Scene, tower: Tower, name: str) -> str:
-    return compose.preview(tower.factory, name, "do it", hangars=scene.state.hangars, person=ANN.name)
+    return previews.preview(tower.factory, name, "do it", hangars=scene.state.hangars, person=ANN.name)
 
 
 async def test_a_home_is_found_even_where_the_tower_has_none(scene: Scene) -> None:

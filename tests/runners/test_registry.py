@@ -10,6 +10,7 @@ import pytest
 from tower.core.errors import RefusedError
 from tower.core.factory import Agent, Runner
 from tower.core.outcome import Reading
+from tower.core.prompts import Prompt
 from tower.runners import Invocation, of
 
 CONTEXT = Invocation(
@@ -26,8 +27,7 @@ def agent(**changes: Any) -> Agent:
     values: dict[str, Any] = {
         "name": "coder",
         "runner": "mine",
-        "instructions": "x",
-        "instructions_sha256": "0",
+        "instructions": Prompt.of("x"),
         "work_dir": "/tree",
     }
     return Agent(**values | changes)

@@ -22,6 +22,7 @@ from tower.core.chain import ChainState
 from tower.core.errors import TowerError
 from tower.core.factory import Agent
 from tower.core.pipelines import Choice, Flag, Pipeline
+from tower.core.prompts import Prompt
 from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
 from tower.core.residence import Residence
 from tower.core.states import Cause, RunState
@@ -58,7 +59,7 @@ PIPELINE = Pipeline(
     flags={"deep": Flag(description="look twice")},
     choices={"coder": Choice(values={"model": None}, args=("-x",))},
 )
-AGENT = Agent(name="coder", runner="cmd:true", instructions="", instructions_sha256="", work_dir="/w")
+AGENT = Agent(name="coder", runner="cmd:true", instructions=Prompt(), work_dir="/w")
 
 
 def run_view() -> views.View:

@@ -5,22 +5,20 @@ One agent is looked at a time; what agents mean to one another is left to `check
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tower.config.composition import Tested
 from tower.config.inherit import Inherited, Origin, inherit
+from tower.config.instructions import InstructionReader, Told
 from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
-from tower.config.problems import Findings, key_text
+from tower.config.problems import Findings
 from tower.config.runners import Runners, check_placeholders
 from tower.config.schema import AgentTable
 from tower.config.tables import Checked, Tables
-from tower.config.texts import Fault, Library, Text, include_directives, names_file, persona_text, role_text
-from tower.core.factory import Access, Agent, RecoveryPolicy, Runner
+from tower.config.texts import Library
+from tower.core.factory import Access, Agent, Position, RecoveryPolicy, Runner
 
-_INCLUDE = "@include is not available yet"
-_INCLUDE_HINT = "write the text itself here"
 _NEVER_A_MODEL = frozenset({"fake", "unavailable", "none"})
 
 
@@ -33,42 +31,49 @@ class AgentReader:
     library: Library
     work_trees: WorkTrees
     findings: Findings
+    tested: dict[str, tuple[Tested, ...]] = field(default_factory=dict)
+    """Agent -> where its instructions test flags; known once they are read."""
 
     def read(self) -> dict[str, Agent]:
         """Every agent that could be made."""
         defaults = self.tables.defaults.given
         runner_env_from = {name: checked.value.env_from for name, checked in self.tables.runners.items()}
+        texts = InstructionReader(self.tables, self.library, self.findings)
         agents = {}
         for name, checked in self.tables.agents.items():
-            agent = self._agent(name, checked, inherit(name, checked.given, defaults, runner_env_from))
+            inherited = inherit(name, checked.given, defaults, runner_env_from)
+            agent = self._agent(name, checked, inherited, texts.read(name, checked, inherited))
             if agent is not None:
                 agents[name] = agent
         return agents
 
-    def _agent(self, name: str, checked: Checked[AgentTable], inherited: Inherited) -> Agent | None:
+    def _agent(self, name: str, checked: Checked[AgentTable], inherited: Inherited, told: Told | None) -> Agent | None:
         runner = self._runner(name, checked, inherited)
-        instructions = self._instructions(name, checked)
-        persona = self._prose(name, "persona", inherited, lambda it: persona_text(it.text))
-        role = self._prose(name, "role", inherited, role_text)
         work_dir = self.work_trees.resolve(name)
         check_placeholders(checked.value.args, ("agents", name, "args"), self.findings)
         self._check_variables(name, inherited)
         self._check_resident(name, checked, runner)
         self._check_limits(name, inherited)
-        if runner is None or instructions is None:
+        if runner is None or told is None:
             return None
-        values = {**inherited.values, "runner": runner, "persona": persona, "role": role}
+        self.tested[name] = told.tested
+        values = {**inherited.values, "runner": runner, "persona": told.persona, "role": told.role}
+        origins = {**inherited.origins, "work_dir": Origin.AGENT if checked.value.work_dir else "layover.work_dir"}
+        for key, of_the_role in (("description", told.description), ("position", told.position)):
+            if key not in checked.given and of_the_role is not None:
+                values[key], origins[key] = of_the_role, Origin.ROLE
         values["access"] = Access(values["access"])
+        values["position"] = Position(values["position"])
         values["recovery"] = RecoveryPolicy(values["recovery"])
         values["recover_on"] = frozenset(values["recover_on"])
         return Agent(
             name=name,
-            instructions=instructions,
-            instructions_sha256=hashlib.sha256(instructions.encode()).hexdigest(),
+            instructions=told.instructions,
+            skills=told.skills,
             work_dir=work_dir,
             env=inherited.env,
             env_from=inherited.env_from,
-            origins={**inherited.origins, "work_dir": Origin.AGENT if checked.value.work_dir else "layover.work_dir"},
+            origins=origins,
             **values,
         )
 
@@ -128,51 +133,6 @@ class AgentReader:
                     "write less than timeout_sec",
                 )
 
-    def _instructions(self, name: str, checked: Checked[AgentTable]) -> str | None:
-        table, path = checked.value, ("agents", name)
-        if table.prompt is not None and table.prompt_file is not None:
-            self.findings.error((*path, "prompt_file"), f"agent {name} has prompt as well", "keep one of the two")
-            return None
-        if table.prompt_file is not None:
-            return self._prompt_file(table.prompt_file, (*path, "prompt_file"))
-        if table.prompt is None:
-            if checked.unsound.isdisjoint({"prompt", "prompt_file"}):
-                self.findings.error(path, "has neither prompt nor prompt_file", "write one of the two")
-            return None
-        if not table.prompt.strip():
-            self.findings.error((*path, "prompt"), "says nothing", "write the agent's standing instructions")
-            return None
-        if any(include_directives(table.prompt)):
-            self.findings.error((*path, "prompt"), _INCLUDE, _INCLUDE_HINT)
-        return table.prompt
-
-    def _prompt_file(self, file: str, path: KeyPath) -> str | None:
-        source = self.library.read(file)
-        if isinstance(source, Fault):
-            self._fault(path, source)
-            return None
-        if not source.text.strip():
-            self.findings.error(path, f"names {file}, which says nothing", "write instructions into it")
-            return None
-        for line in include_directives(source.text):
-            self._fault(path, Fault(sentence=_INCLUDE, hint=_INCLUDE_HINT, path=source.path, line=line))
-        return source.text
-
-    def _prose(self, name: str, key: str, inherited: Inherited, render: Callable[[Text], str | Fault]) -> str | None:
-        """A persona or role: the prose itself, or what its file comes to."""
-        value: str | None = inherited.values[key]
-        if value is None or not names_file(value):
-            return value
-        path = self._written(name, key, inherited)
-        source = self.library.read(value)
-        text = source if isinstance(source, Fault) else render(source)
-        if isinstance(text, Fault):
-            self._fault(path, text)
-            return None
-        if not text:
-            self.findings.error(path, f"names {value}, which says nothing", "write something into it")
-        return text
-
     def _check_resident(self, name: str, checked: Checked[AgentTable], runner: str | None) -> None:
         """Refuse a resident that could not be one, and what is said of one where there is none."""
         table, path = checked.value, ("agents", name)
@@ -206,10 +166,3 @@ class AgentReader:
     def _written(self, name: str, key: str, inherited: Inherited) -> KeyPath:
         """Where the value of an agent's key is written."""
         return ("defaults", key) if inherited.origins[key] == Origin.DEFAULTS else ("agents", name, key)
-
-    def _fault(self, path: KeyPath, fault: Fault) -> None:
-        if fault.path is None:
-            self.findings.error(path, fault.sentence, fault.hint)
-        else:
-            file = self.findings.shown(fault.path)
-            self.findings.add(file, fault.line, fault.column, key_text(path), fault.sentence, fault.hint, "error")

@@ -17,7 +17,7 @@ from tower.core.routes import Route, RouteMode
 RESTART: Final = ("state_dir", "socket", "socket_group", "snapshots_dir")
 """Keys of `[layover]` that take effect at a start alone: lock, socket and the runs' places are taken once."""
 
-_UNSHOWN: Final = frozenset({"origins", "instructions_sha256", "name"})
+_UNSHOWN: Final = frozenset({"origins", "name"})
 _TEXTS: Final = frozenset({"instructions", "persona", "role", "purpose", "env", "body", "flags", "choices"})
 _LONGEST: Final = 60
 """Characters of a value that are shown."""

@@ -20,6 +20,7 @@ class Origin(StrEnum):
     AGENT = "agent"
     DEFAULTS = "defaults"
     RUNNER = "runner"
+    ROLE = "role"
     BOTH = "agent and defaults"
     BUILT_IN = "built in"
 
@@ -40,12 +41,13 @@ INHERITED: Final = (
     "snapshot",
     "snapshot_include",
 )
-"""Keys that an agent takes from `[defaults]` when it says nothing; `env` and `env_from` are joined instead."""
+"""Keys that an agent takes from `[defaults]` if it says nothing. `env`, `env_from` and `skills` are joined instead."""
 
 OWN: Final = (
     "description",
     "purpose",
     "role",
+    "position",
     "access",
     "entry",
     "enabled",
@@ -76,6 +78,8 @@ class Inherited:
     env: Mapping[str, str]
     env_from: Mapping[str, str]
     """Declared variable -> the key that declared it first."""
+    skills: tuple[str, ...]
+    """Folders as they are written, those of `[defaults]` first."""
     origins: Mapping[str, str]
     model_left: str | None = None
     """The model of `[defaults]` that was not taken, because the agent names another runner and no model."""
@@ -95,10 +99,12 @@ def inherit(
         model_left = defaults.get("model")
         values["model"], origins["model"] = None, Origin.RUNNER
     env, origins["env"] = _joined("env", agent, defaults)
+    skills, origins["skills"] = _united("skills", agent, defaults)
     return Inherited(
         values=values,
         env=env,
         env_from=_env_from(name, agent, defaults, str(values["runner"]), runner_env_from),
+        skills=skills,
         origins=origins,
         model_left=model_left,
     )
@@ -126,6 +132,17 @@ def _joined(key: str, agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     if own:
         return dict(own), Origin.AGENT
     return dict(shared), Origin.DEFAULTS if shared else Origin.BUILT_IN
+
+
+def _united(key: str, agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[tuple[str, ...], Origin]:
+    """Both lists, each entry once; an empty list of the agent's is an explicit none."""
+    own, shared = agent.get(key), defaults.get(key, ())
+    if own == ():
+        return (), Origin.AGENT
+    united = tuple(dict.fromkeys((*shared, *(own or ()))))
+    if own:
+        return united, Origin.BOTH if shared else Origin.AGENT
+    return united, Origin.DEFAULTS if shared else Origin.BUILT_IN
 
 
 def _env_from(

@@ -22,7 +22,6 @@ _SHARED: Final = {
     "learnings": "there are no learnings",
     "tier": "name a model instead",
     "context": "name a model instead",
-    "skills": "put the text into the prompt",
     "tools": "restrict the program through its own arguments",
     "fuel_usd": "chains are bounded by max_hops and max_runs",
     "reserve_usd": "chains are bounded by max_hops and max_runs",
@@ -62,7 +61,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     "runners.*.estimate": {},
     "agents.*": {
         **_SHARED,
-        "position": "every agent is a participant",
         "approve": "flights are started without asking",
         "mcp": "configure the program's own tool servers",
         "answer": "answers are kept and not read as proposals",

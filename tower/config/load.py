@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tower.config.agents import AgentReader
+from tower.config.chains import check_flags, check_orchestrators
 from tower.config.checks import check_git, check_slots, check_ways_in
 from tower.config.document import parse, refuse_depth
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
@@ -94,13 +95,14 @@ def _read(
     settings = resolve_settings(tables.layover, tables.defaults, folder, environ, findings)
     library = Library(folder=folder, prompt_dir=Path(settings.prompt_dir))
     runners = Runners(tables, folder, findings)
-    agents = AgentReader(
+    reader = AgentReader(
         tables=tables,
         runners=runners,
         library=library,
         work_trees=WorkTrees(tables, settings, folder, findings),
         findings=findings,
-    ).read()
+    )
+    agents = reader.read()
     check_variables(tables, environ, findings)
     check_git(tables, environ, findings)
     routes = read_routes(tables, findings)
@@ -118,6 +120,9 @@ def _read(
         routes=routes,
         pipelines=pipelines,
     )
+    if agents.keys() == tables.agent_names:
+        check_flags(factory, reader.tested, findings)
+        check_orchestrators(factory, findings)
     if not findings.has_errors:
         check_reach(factory, tables, findings)
         check_slots(agents, settings.max_concurrent_runs, findings)

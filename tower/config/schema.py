@@ -183,6 +183,7 @@ class Shared(BaseModel):
     effort: Effort = None
     persona: Prose = None
     language: Words = None
+    skills: Paths = ()
     env_from: Names = ()
     env: Literals = Field(default_factory=dict)
     timeout_sec: Limit = 3600.0
@@ -212,6 +213,7 @@ class AgentTable(Shared):
     description: Words = None
     purpose: Prose = None
     role: Prose = None
+    position: Literal["participant", "orchestrator"] = "participant"
     prompt: Long | None = None
     prompt_file: PathText | None = None
     access: Literal["read-write", "read-only"] = "read-write"

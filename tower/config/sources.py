@@ -5,10 +5,15 @@ Which files there are, and how their tables are merged, is left to `includes`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from tower.config.positions import KeyPath, Positions, scan
+
+_OPENING: Final = re.compile(r"""[^=]*=[ \t]*(?:\"{3}|'{3})""")
+"""A key and the quotes of a text of several lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +65,18 @@ class Sources:
         """File, line and column of a key, else of the nearest table around it, else of the file's beginning."""
         source, inside = self._source(path)
         return (source.file, *source.positions.find(inside))
+
+    def inside(self, path: KeyPath, number: int, beginning: str) -> tuple[str, int, int]:
+        """Where line `number` of the text at `path` stands, which begins like this; else where its key does."""
+        file, line, column = self.find(path)
+        lines = self._source(path)[0].text.split("\n")
+        opening = _OPENING.match(lines[line - 1], column - 1)
+        if opening:
+            # A line break right after the quotes is no part of the text.
+            line_there = line + number - (0 if opening.end() == len(lines[line - 1].rstrip("\r")) else 1)
+            if line_there <= len(lines) and lines[line_there - 1].lstrip(" ").startswith(beginning):
+                return file, line_there, 1
+        return file, line, column
 
     def _source(self, path: KeyPath) -> tuple[Source, KeyPath]:
         for depth in (2, 1):

@@ -1,28 +1,17 @@
-"""Prompt, persona and role files: where they are looked for, and the text that comes of them.
+"""Prompt, persona, role and skill files: where they are looked for, and what stands in them.
 
 A file is looked for in `prompt_dir`, then in the configuration file's folder; never where the daemon happens to stand.
-It must lie inside one of the two, symlinks followed. Texts are read once, at load; a run uses those bytes.
+It must lie inside one of the two, symlinks followed, and one that a prompt includes inside `prompt_dir`. Texts are read
+once, at load; a run uses those bytes. What a text means is left to `forms`, what it includes to `composition`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
-import yaml
-
-from tower.config.files import MAX_TEXT_BYTES, Look, Unreadable, lies_in, read_text, real
-
-_DIRECTIVE: Final = re.compile(r"@include(?=[\s(]|$)")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_PERSONA_SECTIONS: Final = ("persona", "background", "communication style")
-_MAX_FRONT_MATTER: Final = 4096
-"""Characters: three short keys; a YAML reader is slow, and this one reads what anybody wrote."""
-_ROLE_KEYS: Final = frozenset({"name", "position", "description"})
+from tower.config.files import MAX_TEXT_BYTES, Look, Unreadable, exists, lies_in, read_text, real, watch_folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +24,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why there is no text. With a `path`, a line of that file is meant, else the key that names the file."""
+    """Why there is no text, or what is wrong in one."""
 
     sentence: str
     hint: str
     path: Path | None = None
-    line: int = 1
+    """The file that is wrong; None: the key that names it, or holds the text."""
+    line: int = 0
+    """In that file, or in the text that the key holds; 0 for the whole of it."""
     column: int = 1
 
 
@@ -48,26 +39,43 @@ class Library:
     """Reads text files by the names that stand in the configuration, each once."""
 
     def __init__(self, *, folder: Path, prompt_dir: Path) -> None:
+        self.prompt_dir = prompt_dir
         self._folders = tuple(dict.fromkeys((prompt_dir, folder)))
         self._real_folders = tuple(str(real(folder)) for folder in self._folders)
         self._look = Look()
         self._read: dict[str, Text | Fault] = {}
+        self._included: dict[str, Text | Fault] = {}
+        """By absolute path: what a prompt may include is not all that the configuration may name."""
         self.watched: set[Path] = set()
         """Folders in which a change may change a text, or make one appear."""
 
-    def read(self, name: str) -> Text | Fault:
-        """The text of the file `name`, as it stands."""
+    def read(self, name: str, *, built_in: Path | None = None) -> Text | Fault:
+        """The text of the file `name`, as it stands; `built_in` is a folder of the tower's own to look in last."""
         if name not in self._read:
-            self._read[name] = self._find(name)
+            self._read[name] = self._find(name, built_in)
         return self._read[name]
+
+    def include(self, name: str, folder: Path) -> Text | Fault:
+        """The text of a file that a prompt in `folder` includes; it must lie inside `prompt_dir`, symlinks followed."""
+        target = _join(str(folder), name)
+        if target not in self._included:
+            self._included[target] = self._find_included(name, target)
+        return self._included[target]
+
+    def built_in(self, path: Path) -> Text | Fault:
+        """A text that comes with the tower."""
+        key = str(path)
+        if key not in self._read:
+            self._read[key] = _text(path, f"{path.name}")
+        return self._read[key]
 
     @property
     def texts(self) -> tuple[Text, ...]:
         """Every text read, in order of their paths."""
-        found = (text for text in self._read.values() if isinstance(text, Text))
+        found = {text for text in (*self._read.values(), *self._included.values()) if isinstance(text, Text)}
         return tuple(sorted(found, key=lambda text: str(text.path)))
 
-    def _find(self, name: str) -> Text | Fault:
+    def _find(self, name: str, built_in: Path | None) -> Text | Fault:
         places = tuple(dict.fromkeys(_join(str(folder), name) for folder in self._folders))
         for place in places:
             found = self._look.find(place)
@@ -75,8 +83,11 @@ class Library:
             if found.exists:
                 break
         else:
+            if built_in is not None and (built_in / name).parent == built_in and exists(built_in / name):
+                return self.built_in(built_in / name)
+            tried = (*places, str(built_in / name)) if built_in is not None else places
             return Fault(
-                sentence=f"names {name}, which was not found; tried {', then '.join(places)}",
+                sentence=f"names {name}, which was not found; tried {', then '.join(tried)}",
                 hint="make the file, or name another",
             )
         if not any(lies_in(found.real, folder) for folder in self._real_folders):
@@ -84,78 +95,37 @@ class Library:
                 sentence=f"names {name}, which leads outside {' and '.join(map(str, self._folders))}",
                 hint="move the file into one of them",
             )
-        path = Path(place)
-        text = read_text(path, MAX_TEXT_BYTES)
-        if not isinstance(text, Unreadable):
-            return Text(path=path, text=text)
-        if text.line:
-            return Fault(sentence=text.sentence, hint=text.hint, path=path, line=text.line, column=text.column)
-        return Fault(sentence=f"names {name}, which {text.sentence}", hint=text.hint)
+        return _text(Path(place), f"names {name}, which")
+
+    def _find_included(self, name: str, target: str) -> Text | Fault:
+        if ".." in target.split("/"):
+            # As the system follows it, and as it reads: a link on the way may be changed.
+            self.watched |= watch_folders(Path(os.path.normpath(target)))
+            folder, base = os.path.split(target)
+            target = f"{os.path.realpath(folder)}/{base}"
+        found = self._look.find(target)
+        self.watched |= found.watched
+        if not lies_in(found.real, self._real_folders[0]):
+            return Fault(
+                sentence=f"includes {name}, which leads outside {self.prompt_dir}",
+                hint="move the file into that folder",
+            )
+        if not found.exists:
+            return Fault(
+                sentence=f"includes {name}, which was not found; tried {target}",
+                hint="make the file; its path is taken from the folder of the file that includes it",
+            )
+        return _text(Path(target), f"includes {name}, which")
+
+
+def _text(path: Path, beginning: str) -> Text | Fault:
+    text = read_text(path, MAX_TEXT_BYTES)
+    if not isinstance(text, Unreadable):
+        return Text(path=path, text=text)
+    if text.line:
+        return Fault(sentence=text.sentence, hint=text.hint, path=path, line=text.line, column=text.column)
+    return Fault(sentence=f"{beginning} {text.sentence}", hint=text.hint)
 
 
 def _join(folder: str, name: str) -> str:
     return name if name.startswith("/") else f"{folder}/{name}"
-
-
-def names_file(value: str) -> bool:
-    """Whether a persona or role is the name of a file: one line that ends in `.md`. Anything else is prose."""
-    return value.endswith(".md") and "\n" not in value
-
-
-def include_directives(text: str) -> Iterator[int]:
-    """Lines (counted from 1) that hold an `@include`; inside a fenced block of code it is text."""
-    fence = ""
-    if "@include" not in text:
-        return
-    for number, line in enumerate(text.split("\n"), start=1):
-        mark = _FENCE.match(line)
-        if fence:
-            closes = mark and mark[1].startswith(fence) and not line[mark.end() :].strip()
-            fence = "" if closes else fence
-        elif mark:
-            fence = mark[1]
-        elif _DIRECTIVE.match(line):
-            yield number
-
-
-def persona_text(text: str) -> str:
-    """The persona that a file describes: its sections Persona, Background and Communication Style, else all of it.
-
-    A first line `# Persona: NAME` is kept. Sections without a word are left out.
-    """
-    head, *sections = re.split(r"^##[ \t]+(?=\S)", text, flags=re.MULTILINE)
-    known = [part for part in sections if part.split("\n", 1)[0].strip().lower() in _PERSONA_SECTIONS]
-    if not known:
-        return text.strip()
-    kept = [f"## {part.strip()}" for part in known if "".join(part.split("\n", 1)[1:]).strip()]
-    title = head.split("\n", 1)[0].strip()
-    if kept and re.match(r"# Persona:", title, re.IGNORECASE):
-        kept.insert(0, title)
-    return "\n\n".join(kept)
-
-
-def role_text(source: Text) -> str | Fault:
-    """The body of a role file; front matter may say `name`, `description` and `position`."""
-    found = _FRONT_MATTER.match(source.text)
-    if found is None:
-        return source.text.strip()
-    fault = _front_matter_fault(found[1], source.path)
-    return fault or source.text[found.end() :].strip()
-
-
-def _front_matter_fault(block: str, path: Path) -> Fault | None:
-    if len(block) > _MAX_FRONT_MATTER:
-        return Fault(sentence="has front matter that is too long", hint="move it below", path=path)
-    try:
-        front: Any = yaml.safe_load(block) or {}
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return Fault(sentence="has front matter that is not YAML", hint='write "key: value" lines', path=path)
-    if not isinstance(front, dict) or not front.keys() <= _ROLE_KEYS:
-        known = ", ".join(sorted(_ROLE_KEYS))
-        return Fault(sentence="has unknown front matter", hint=f"use only {known}", path=path)
-    if front.get("position", "participant") == "participant":
-        return None
-    if front["position"] == "orchestrator":
-        hint = "remove position; for now: every agent is a participant"
-        return Fault(sentence='position "orchestrator" is not available yet', hint=hint, path=path)
-    return Fault(sentence="has an unknown position", hint="write participant, or remove position", path=path)

@@ -19,7 +19,7 @@ from tower.core.residence import ResidentState
 from tower.core.states import FlightState
 from tower.engine import ground_stop, standing
 from tower.engine.bus import ALL
-from tower.engine.compose import preview
+from tower.engine.preview import preview
 from tower.engine.reload import Reloaded
 from tower.engine.tower import Tower
 from tower.store import accounts, events, flights, lookup, runs

@@ -93,6 +93,7 @@ def run(record: Run, process: Process | None, *, now: float, headline: str | Non
         "base_commit",
         "tree_before",
         "tree_after",
+        "prompt_sha256",
         "payload_sha256",
         "payload_bytes",
         "estimate_tokens",
@@ -109,6 +110,7 @@ def run(record: Run, process: Process | None, *, now: float, headline: str | Non
         "cost_usd": dollars(record.cost),
         "headline": headline,
         "notes": list(record.notes),
+        "prompt_files": dict(record.prompt_files),
         "pid": process.pid if process and record.ended_at is None else None,
         "folder": process.folder if process else None,
     }

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tower.core.pipelines import Pipeline
+from tower.core.prompts import Prompt
 from tower.core.routes import Route, Scope
 
 PERSON: Final = "person"
@@ -24,6 +25,14 @@ class Access(StrEnum):
 
     READ_WRITE = "read-write"
     READ_ONLY = "read-only"
+
+
+class Position(StrEnum):
+    """What the tower lets an agent see and do beyond its routes."""
+
+    PARTICIPANT = "participant"
+    ORCHESTRATOR = "orchestrator"
+    """Sees the whole roster."""
 
 
 class RecoveryPolicy(StrEnum):
@@ -69,15 +78,24 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """Instructions for one kind of task, which an agent reads when it needs them."""
+
+    name: str
+    description: str
+    path: str
+    """Absolute, of its `SKILL.md`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """A configured worker, fully resolved."""
 
     name: str
     runner: str
     """The key of `Factory.runners`."""
-    instructions: str
-    """The composed prompt text, read at load; a run uses these bytes whatever happens to the file later."""
-    instructions_sha256: str
+    instructions: Prompt
+    """Read at load; a run uses these texts whatever happens to their files later."""
     work_dir: str
     description: str | None = None
     purpose: str | None = None
@@ -86,6 +104,8 @@ class Agent:
     persona: str | None = None
     language: str | None = None
     role: str | None = None
+    position: Position = Position.PARTICIPANT
+    skills: tuple[Skill, ...] = ()
     access: Access = Access.READ_WRITE
     entry: bool = False
     enabled: bool = True

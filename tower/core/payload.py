@@ -8,7 +8,7 @@ the engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from tower.core.factory import PERSON, Agent, Runner
 from tower.core.fences import fence, heading, indent_headings, inline, tail
 from tower.core.placeholders import fill
+from tower.core.prompts import trimmed
 from tower.core.records import Sender
 
 SEND_COMMAND: Final = "tower send NAME BODY"
@@ -25,6 +26,17 @@ NAME_CHARS: Final = 200
 
 DESCRIPTION_CHARS: Final = 500
 """Longest description of a peer that is shown: it is meant to be one line."""
+
+SKILL_CHARS: Final = 1024
+"""Longest description of a skill that is shown; the programs that know skills allow as much."""
+
+PATH_CHARS: Final = 4096
+"""Longest path that the system takes (PATH_MAX)."""
+
+SKILLS: Final = (
+    "You have skills: instructions for one kind of task each. Before you do such a task, read the file that is named"
+    " with the skill."
+)
 
 _VERBATIM: Final = frozenset({PERSON, "schedule"})
 """Senders whose words are an instruction: a person's, and the operator's own in the configuration file."""
@@ -62,6 +74,8 @@ class Briefing:
     """Absolute path of the place that the run works in."""
     sender: Sender
     body: str
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    """Of the chain."""
     memory: bytes = b""
     """The end of `memory.md`: the last `agent.memory_bytes` of it or more, cut anywhere."""
     memory_total: int = 0
@@ -69,6 +83,8 @@ class Briefing:
     handover: str | None = None
     """Written by `handover`, which fences what it quotes."""
     peers: tuple[Peer, ...] = ()
+    roster: tuple[Peer, ...] = ()
+    """Of an orchestrator: every other agent."""
 
 
 def payload(briefing: Briefing) -> str:
@@ -76,9 +92,9 @@ def payload(briefing: Briefing) -> str:
     return compose(
         {
             Part.IDENTITY: _identity(briefing),
-            Part.INSTRUCTIONS: _operator_text(briefing, briefing.agent.instructions),
+            Part.INSTRUCTIONS: _instructions(briefing),
             Part.MEMORY: _memory(briefing),
-            Part.BRIEF: _brief(briefing.peers),
+            Part.BRIEF: _brief(briefing),
             Part.HANDOVER: indent_headings(briefing.handover or ""),
             Part.SENDER: _sender(briefing.sender),
             Part.BODY: _body(briefing),
@@ -87,8 +103,11 @@ def payload(briefing: Briefing) -> str:
 
 
 def told_anew(briefing: Briefing) -> dict[Part, str]:
-    """What a later turn repeats only when it has changed since the last: memory, and whom it may send to."""
-    return {Part.MEMORY: _memory(briefing), Part.BRIEF: _brief(briefing.peers)}
+    """What a later turn repeats only when it has changed since the last: memory, whom it may send to, and instructions
+    that depend on the chain's flags (as they stand before placeholders are filled in, which differ in each turn)."""
+    told = {Part.MEMORY: _memory(briefing), Part.BRIEF: _brief(briefing)}
+    prompt = briefing.agent.instructions
+    return told | {Part.INSTRUCTIONS: prompt.text(briefing.flags)} if prompt.flags else told
 
 
 def later_payload(briefing: Briefing, known: Mapping[Part, str]) -> str:
@@ -96,9 +115,12 @@ def later_payload(briefing: Briefing, known: Mapping[Part, str]) -> str:
 
     A handover note, when the flight has one, is told as ever.
     """
-    now = told_anew(briefing)
     gone = {Part.MEMORY: "Your memory is empty now.", Part.BRIEF: "You cannot hand work on any more."}
-    changed = {part: text or gone[part] for part, text in now.items() if text != known.get(part, "")}
+    changed = {
+        part: text or gone.get(part, "") for part, text in told_anew(briefing).items() if text != known.get(part, "")
+    }
+    if Part.INSTRUCTIONS in changed:
+        changed[Part.INSTRUCTIONS] = f"For this message these hold:\n\n{_instructions(briefing)}"
     return compose(
         changed
         | {
@@ -111,7 +133,7 @@ def later_payload(briefing: Briefing, known: Mapping[Part, str]) -> str:
 
 def compose(sections: Mapping[Part, str]) -> str:
     """Join sections in the order of `Part`, one blank line between them; one that is absent or blank leaves no hole."""
-    texts = ((part, _trim(sections.get(part, ""))) for part in Part)
+    texts = ((part, trimmed(sections.get(part, ""))) for part in Part)
     shown = [f"{heading(part.value)}\n\n{text}" if part.value else text for part, text in texts if text]
     return "\n\n".join(shown) + "\n"
 
@@ -140,7 +162,7 @@ def _operator_text(briefing: Briefing, text: str) -> str:
     """Text of the configuration, with its placeholders filled. Nothing that an agent or sender wrote comes here."""
     agent = briefing.agent
     return fill(
-        _trim(text),
+        trimmed(text),
         {
             "agent": agent.name,
             "model": agent.model or "the runner's default model",
@@ -150,6 +172,18 @@ def _operator_text(briefing: Briefing, text: str) -> str:
             "itinerary": briefing.itinerary,
         },
     )
+
+
+def _instructions(briefing: Briefing) -> str:
+    agent = briefing.agent
+    told = _operator_text(briefing, agent.instructions.text(briefing.flags))
+    if not agent.skills:
+        return told
+    index = "\n".join(
+        f"- {skill.name}: {inline(skill.description, SKILL_CHARS)} ({inline(skill.path, PATH_CHARS)})"
+        for skill in agent.skills
+    )
+    return f"{told}\n\n{SKILLS}\n\n{index}".lstrip("\n")
 
 
 def _memory(briefing: Briefing) -> str:
@@ -163,15 +197,23 @@ def _memory(briefing: Briefing) -> str:
     return f"{told}\n\n{fence(text)}"
 
 
-def _brief(peers: tuple[Peer, ...]) -> str:
-    if not peers:
-        return ""
-    names = "\n".join(
+def _brief(briefing: Briefing) -> str:
+    told = []
+    if briefing.peers:
+        told += [
+            f"You can hand work on to another agent: run the shell command `{SEND_COMMAND}` while this run lasts. "
+            "It says whether the message was accepted. NAME is one of:",
+            _listed(briefing.peers),
+        ]
+    if briefing.roster:
+        told += ["These are all the agents of the factory; that you see them gives you no right to send:"]
+        told += [_listed(briefing.roster)]
+    return "\n\n".join(told)
+
+
+def _listed(peers: tuple[Peer, ...]) -> str:
+    return "\n".join(
         f"- {peer.name}: {inline(peer.description or 'no description', DESCRIPTION_CHARS)}" for peer in peers
-    )
-    return (
-        f"You can hand work on to another agent: run the shell command `{SEND_COMMAND}` while this run lasts. "
-        f"It says whether the message was accepted. NAME is one of:\n\n{names}"
     )
 
 
@@ -188,17 +230,7 @@ def _sender(sender: Sender) -> str:
 
 
 def _body(briefing: Briefing) -> str:
-    text = _trim(briefing.body)
+    text = trimmed(briefing.body)
     if not text:
         return "(The message is empty.)"
     return text if briefing.sender.kind in _VERBATIM else fence(text)
-
-
-def _trim(text: str) -> str:
-    """Without blank lines before and after. The lines that say something stay as they are, indentation included."""
-    lines = text.splitlines(keepends=True)
-    spoken = [number for number, line in enumerate(lines) if line.strip()]
-    if not spoken:
-        return ""
-    first, last = spoken[0], spoken[-1]
-    return "".join(lines[first:last]) + lines[last].splitlines()[0]

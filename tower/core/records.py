@@ -146,6 +146,10 @@ class Run:
     follows_run: str | None = None
     started_at: float | None = None
     ended_at: float | None = None
+    prompt_sha256: str | None = None
+    """Of its agent's instructions as its chain's flags have them, before placeholders are filled in."""
+    prompt_files: Mapping[str, str] = field(default_factory=dict)
+    """The files that these were made of: absolute path -> SHA-256 of its text."""
     payload_sha256: str | None = None
     payload_bytes: int | None = None
     estimate_tokens: int | None = None

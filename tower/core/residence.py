@@ -177,7 +177,6 @@ def remembered(exits: Iterable[float], now: float, *, quarantined: str | None) -
 
 _OF_THE_PROCESS: Final = (
     "name",
-    "instructions_sha256",
     "work_dir",
     "purpose",
     "model",
@@ -185,6 +184,8 @@ _OF_THE_PROCESS: Final = (
     "persona",
     "language",
     "role",
+    "position",
+    "skills",
     "access",
     "env",
     "env_from",
@@ -197,7 +198,8 @@ _OF_THE_PROCESS: Final = (
 
 def fingerprint(agent: Agent, runner: Runner) -> str:
     """Tells whether a process that was started with one agent and runner is still what the configuration wants."""
-    told = [(name, getattr(agent, name)) for name in _OF_THE_PROCESS]
+    told = [("instructions", agent.instructions.fingerprint)]
+    told += [(name, getattr(agent, name)) for name in _OF_THE_PROCESS]
     told += [(it.name, getattr(runner, it.name)) for it in fields(runner) if it.name != "max_concurrent"]
     plain = [(name, sorted(value.items()) if hasattr(value, "items") else value) for name, value in told]
     return hashlib.sha256(repr(plain).encode(errors="surrogateescape")).hexdigest()

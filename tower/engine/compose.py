@@ -16,10 +16,10 @@ from tower.core import ids
 from tower.core.admission import Hold
 from tower.core.environment import Missing
 from tower.core.errors import BusyError
-from tower.core.factory import PERSON, Access, Agent, Factory, Runner
+from tower.core.factory import Access, Agent, Factory, Position, Runner
 from tower.core.launch import Launch, Limits
 from tower.core.payload import Briefing, Part, Peer, estimate_tokens, later_payload, payload, told_anew
-from tower.core.records import Flight, Itinerary, Sender
+from tower.core.records import Flight, Itinerary
 from tower.core.residence import ResidentState
 from tower.core.routes import RouteMode
 from tower.core.states import HeldReason
@@ -34,9 +34,6 @@ TOKEN_BYTES: Final = 32
 
 PROGRAM_PAUSE_SEC: Final = 60.0
 """Before it is looked again whether a missing program has been installed."""
-
-NOT_YET: Final = "run_" + "0" * 26
-"""Stands for the ids of a run that is only previewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +106,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
         turn = _turn_of(tower, agent)
         if turn is None:
             return None
-    memory, total = _memory(tower.state.hangar(agent.name), agent.memory_bytes)
+    memory, total = memory_of(tower.state.hangar(agent.name), agent.memory_bytes)
     prepared = Prepared(
         factory=factory,
         agent=agent,
@@ -128,7 +125,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
         return Hold(HeldReason.ENVIRONMENT, f"{found}; {how_to_mend(found)}")
     if not Path(agent.work_dir).is_dir():
         return Hold(HeldReason.ENVIRONMENT, f"there is no folder {agent.work_dir} for {agent.name} to work in; make it")
-    told = _payload(prepared, workspace=_place(tower, prepared))
+    told = payload_of(prepared, workspace=_place(tower, prepared))
     size = len(told.encode())
     estimate = estimate_tokens(size, runner.estimate_base, runner.estimate_per_byte)
     if agent.context_budget is not None and estimate > agent.context_budget:
@@ -161,7 +158,7 @@ def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> 
         argv=argv_of(tower, prepared.program(number), workspace),
         env=found.values,
         secrets=(*found.secrets, prepared.token),
-        payload=_payload(prepared, workspace),
+        payload=payload_of(prepared, workspace),
         limits=Limits(
             timeout=agent.timeout_sec,
             stall=agent.stall_sec,
@@ -172,11 +169,6 @@ def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> 
         ),
         stop_signal=prepared.runner.stop_signal,
     )
-
-
-def turn_payload(prepared: Prepared, workspace: str) -> str:
-    """What a resident is told for a turn: everything in its process's first, later what is new."""
-    return _payload(prepared, workspace)
 
 
 def told_by(prepared: Prepared, workspace: str) -> dict[Part, str]:
@@ -194,46 +186,8 @@ def _turn_of(tower: Tower, agent: Agent) -> TurnSeat | None:
     )
 
 
-def preview(factory: Factory, name: str, body: str, *, hangars: Path, person: str) -> str:
-    """Exactly what a run of an agent would be told if `person` sent it `body` now; nothing is started."""
-    agent = factory.agents[name]
-    memory, total = _memory(hangars / name, agent.memory_bytes)
-    flight = Flight(
-        id="flt_" + "0" * 26,
-        itinerary="itn_" + "0" * 26,
-        sender=Sender(kind=PERSON, name=person),
-        receiver=name,
-        body=body,
-        created_at=0.0,
-        hops_remaining=factory.settings.max_hops - 1,
-    )
-    prepared = Prepared(
-        factory=factory,
-        agent=agent,
-        runner=factory.runners[agent.runner],
-        flight=flight,
-        chain=_imagined(flight, factory),
-        run_id=NOT_YET,
-        token="",
-        memory=memory,
-        memory_total=total,
-    )
-    return _payload(prepared, workspace=_planned(factory, agent, NOT_YET))
-
-
-def _imagined(flight: Flight, factory: Factory) -> Itinerary:
-    """The chain that a person's flight would open, for what is only looked at."""
-    settings = factory.settings
-    return Itinerary(
-        id=flight.itinerary,
-        created_at=flight.created_at,
-        max_hops=settings.max_hops,
-        max_runs=settings.max_runs,
-        fuel_limit=settings.fuel,
-    )
-
-
-def _payload(prepared: Prepared, workspace: str) -> str:
+def payload_of(prepared: Prepared, workspace: str) -> str:
+    """What the run is told: everything, or in a later turn of a resident what is new."""
     briefing = _briefing(prepared, workspace)
     turn = prepared.turn
     return payload(briefing) if turn is None or turn.is_first else later_payload(briefing, turn.known)
@@ -255,11 +209,21 @@ def _briefing(prepared: Prepared, workspace: str) -> Briefing:
         workspace=workspace,
         sender=flight.sender,
         body=flight.body,
+        flags=prepared.chain.flags,
         memory=prepared.memory,
         memory_total=prepared.memory_total,
         handover=prepared.handover,
         peers=peers,
+        roster=_roster(factory, agent),
     )
+
+
+def _roster(factory: Factory, agent: Agent) -> tuple[Peer, ...]:
+    """All that an orchestrator is shown; others see whom they may send to alone."""
+    if agent.position is not Position.ORCHESTRATOR:
+        return ()
+    others = (other for name, other in sorted(factory.agents.items()) if name != agent.name and other.enabled)
+    return tuple(Peer(name=other.name, description=other.description) for other in others)
 
 
 def _may_still_send(factory: Factory, prepared: Prepared, receiver: str) -> bool:
@@ -270,37 +234,20 @@ def _may_still_send(factory: Factory, prepared: Prepared, receiver: str) -> bool
     return prepared.flight.hops_remaining > 0
 
 
-def is_wanting(tower: Tower, flight: Flight) -> bool:
-    """Whether what the receiver needs around it, its declared variables and its work tree, is still not there."""
-    agent = tower.factory.agents.get(flight.receiver)
-    if agent is None or not Path(agent.work_dir).is_dir():
-        return True
-    prepared = Prepared(
-        factory=tower.factory,
-        agent=agent,
-        runner=tower.factory.runners[agent.runner],
-        flight=flight,
-        chain=_imagined(flight, tower.factory),
-        run_id=NOT_YET,
-        token="",
-    )
-    return isinstance(environment_of(tower, prepared.program(0)), Missing)
-
-
 def _place(tower: Tower, prepared: Prepared) -> str:
     if prepared.turn is not None and prepared.agent.access is Access.READ_ONLY:
         return str(resident_folder(prepared.factory, prepared.agent.name) / "tree")
-    return _planned(prepared.factory, prepared.agent, prepared.run_id)
+    return planned_place(prepared.factory, prepared.agent, prepared.run_id)
 
 
-def _planned(factory: Factory, agent: Agent, run: str) -> str:
+def planned_place(factory: Factory, agent: Agent, run: str) -> str:
     """Where the run will work, as far as it can be told before its place is made."""
     if agent.access is Access.READ_WRITE:
         return agent.work_dir
     return str(Path(factory.settings.snapshots_dir) / run / "tree")
 
 
-def _memory(hangar: Path, most: int) -> tuple[bytes, int]:
+def memory_of(hangar: Path, most: int) -> tuple[bytes, int]:
     """The end of an agent's memory and the size of the whole, bytes."""
     path = hangar / "memory.md"
     return read_regular(path, most, tail=True) or b"", size_of(path)

@@ -209,6 +209,8 @@ def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
         claimed_at=now,
         flights=(flight.id,),
         follows_run=flight.follows_run,
+        prompt_sha256=agent.instructions.sha256(prepared.chain.flags),
+        prompt_files=agent.instructions.files(prepared.chain.flags),
         estimate_tokens=prepared.estimate_tokens,
         token_sha256=prepared.token_sha256 if turn is None else None,
         model_asked=agent.model,

@@ -11,7 +11,7 @@ import anyio
 
 from tower.core.errors import BusyError
 from tower.core.states import FlightState, HeldReason
-from tower.engine.compose import is_wanting
+from tower.engine.preview import is_wanting
 from tower.engine.tower import Tower, log
 from tower.store import events, flights
 from tower.store.database import Connection

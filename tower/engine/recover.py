@@ -18,6 +18,7 @@ import anyio
 from tower.core.admission import seat_of
 from tower.core.errors import ConflictError
 from tower.core.factory import Agent, RecoveryPolicy, Runner
+from tower.core.prompts import Prompt
 from tower.core.records import Flight, Process, Run
 from tower.core.recovery import Found, Settlement, Sight
 from tower.core.recovery import settle as decide
@@ -208,9 +209,7 @@ def live_of(tower: Tower, run: Run) -> LiveRun:
 
 def _unknown(name: str) -> Agent:
     """Stands for an agent that has left the configuration: nothing of it is repeated without a person."""
-    return Agent(
-        name=name, runner="none", instructions="", instructions_sha256="", work_dir="", recovery=RecoveryPolicy.MANUAL
-    )
+    return Agent(name=name, runner="none", instructions=Prompt(), work_dir="", recovery=RecoveryPolicy.MANUAL)
 
 
 async def by_a_person(tower: Tower, run: Run, *, person: str, note: str | None, force: bool) -> Flight:

@@ -23,7 +23,7 @@ from tower.core.outcome import Evidence, Reading, turn_verdict
 from tower.core.residence import ResidentState
 from tower.core.states import FlightState, Interruption, RunState
 from tower.engine import places
-from tower.engine.compose import Prepared, told_by, turn_payload
+from tower.engine.compose import Prepared, payload_of, told_by
 from tower.engine.conduct import WANTS
 from tower.engine.evidence import printed
 from tower.engine.resident_output import find_result
@@ -140,7 +140,7 @@ async def _write(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Wo
     """The turn's file in the process's folder, whole or not at all, and what was told in the run's own."""
     seat, run = prepared.turn, turn.live.run
     assert seat is not None  # noqa: S101 (a turn was prepared)
-    text = turn_payload(prepared, workspace.path)
+    text = payload_of(prepared, workspace.path)
     line = jsonl.request(
         turn=turn.number,
         run=run.id,
@@ -171,7 +171,7 @@ async def _write(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Wo
 def _record(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspace, connection: Connection) -> None:
     """The turn counts as running before it is told, so that its token holds from the first moment."""
     run, folder = turn.live.run, _process_folder(tower, turn)
-    text = turn_payload(prepared, workspace.path).encode()
+    text = payload_of(prepared, workspace.path).encode()
     runs.update(
         connection,
         run.id,

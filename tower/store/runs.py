@@ -22,7 +22,10 @@ def insert_process(connection: Connection, process: Process) -> None:
 
 def insert(connection: Connection, run: Run) -> None:
     """Write a run with the flights that it is told of."""
-    values = {name: getattr(run, name) for name in _RUN_COLUMNS} | {"notes": json.dumps(run.notes)}
+    values = {name: getattr(run, name) for name in _RUN_COLUMNS} | {
+        "notes": json.dumps(run.notes),
+        "prompt_files": json.dumps(dict(run.prompt_files)),
+    }
     _insert(connection, "runs", values)
     connection.executemany(
         "INSERT INTO run_flights (run, flight, position) VALUES (?, ?, ?)",
@@ -137,6 +140,7 @@ def _run(connection: Connection, found: sqlite3.Row) -> Run:
         "outcome": Outcome(found["outcome"]) if found["outcome"] else None,
         "interruption": Interruption(found["interruption"]) if found["interruption"] else None,
         "notes": tuple(json.loads(found["notes"])),
+        "prompt_files": json.loads(found["prompt_files"]),
         "flights": tuple(one["flight"] for one in told),
     }
     return Run(**values)

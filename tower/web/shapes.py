@@ -105,6 +105,8 @@ class Run(_Shape):
     base_commit: str | None
     tree_before: str | None = Field(description="git tree id of what a writer found, uncommitted files included")
     tree_after: str | None
+    prompt_sha256: str | None
+    prompt_files: dict[str, str]
     payload_sha256: str | None
     payload_bytes: int | None
     estimate_tokens: int | None

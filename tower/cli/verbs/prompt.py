@@ -23,7 +23,7 @@ def command(config: str, agent: str, body: str) -> None:
     factory = factories.good(options.config_path(config))
     if agent not in factory.agents:
         raise agents.unknown(agent, factory.agents)
-    from tower.engine.compose import preview
+    from tower.engine.preview import preview
     from tower.system.statedir import StateDir
 
     hangars = StateDir(Path(factory.settings.state_dir)).hangars

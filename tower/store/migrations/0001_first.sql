@@ -105,6 +105,8 @@ CREATE TABLE runs (
   follows_run     TEXT,
   started_at      REAL,
   ended_at        REAL,
+  prompt_sha256   TEXT,
+  prompt_files    TEXT NOT NULL DEFAULT '{}',
   payload_sha256  TEXT,
   payload_bytes   INTEGER,
   estimate_tokens INTEGER,

@@ -1,0 +1,86 @@
+"""Starts that are only imagined: what a run would be told, and whether what a held flight waited for is there now.
+
+Made of the same pieces as a real start, which `compose` prepares; nothing is started and nothing written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tower.core import ids
+from tower.core.environment import Missing
+from tower.core.factory import PERSON, Factory
+from tower.core.records import Flight, Itinerary, Sender
+from tower.engine.compose import Prepared, memory_of, payload_of, planned_place
+from tower.engine.program import environment_of
+from tower.engine.tower import Tower
+
+_NO_ULID: Final = "_" + "0" * 26
+"""Stands for what is not given before there is anything."""
+
+
+def preview(
+    factory: Factory,
+    name: str,
+    body: str,
+    *,
+    hangars: Path,
+    person: str,
+    flags: Mapping[str, bool] | None = None,
+) -> str:
+    """Exactly what a run of an agent would be told if `person` sent it `body` now, in a chain with these flags."""
+    agent = factory.agents[name]
+    memory, total = memory_of(hangars / name, agent.memory_bytes)
+    flight = Flight(
+        id=ids.FLIGHT + _NO_ULID,
+        itinerary=ids.ITINERARY + _NO_ULID,
+        sender=Sender(kind=PERSON, name=person),
+        receiver=name,
+        body=body,
+        created_at=0.0,
+        hops_remaining=factory.settings.max_hops - 1,
+    )
+    prepared = Prepared(
+        factory=factory,
+        agent=agent,
+        runner=factory.runners[agent.runner],
+        flight=flight,
+        chain=_imagined(flight, factory, flags or {}),
+        run_id=ids.RUN + _NO_ULID,
+        token="",
+        memory=memory,
+        memory_total=total,
+    )
+    return payload_of(prepared, workspace=planned_place(factory, agent, prepared.run_id))
+
+
+def is_wanting(tower: Tower, flight: Flight) -> bool:
+    """Whether what the receiver needs around it, its declared variables and its work tree, is still not there."""
+    agent = tower.factory.agents.get(flight.receiver)
+    if agent is None or not Path(agent.work_dir).is_dir():
+        return True
+    prepared = Prepared(
+        factory=tower.factory,
+        agent=agent,
+        runner=tower.factory.runners[agent.runner],
+        flight=flight,
+        chain=_imagined(flight, tower.factory, {}),
+        run_id=ids.RUN + _NO_ULID,
+        token="",
+    )
+    return isinstance(environment_of(tower, prepared.program(0)), Missing)
+
+
+def _imagined(flight: Flight, factory: Factory, flags: Mapping[str, bool]) -> Itinerary:
+    """The chain that a person's flight would open."""
+    settings = factory.settings
+    return Itinerary(
+        id=flight.itinerary,
+        created_at=flight.created_at,
+        max_hops=settings.max_hops,
+        max_runs=settings.max_runs,
+        fuel_limit=settings.fuel,
+        flags=flags,
+    )
