@@ -321,6 +321,9 @@ ERRORS = {
         "[layover]\nwork_dir = '/etc'\n" + AGENT + "»access = 'read-only'\n",
         "agents.solo.access", "needs a git work tree", "name a repository in work_dir, or write",
     ),
+    "umask as a number": Case("[layover]\n»umask = 22\n" + AGENT, "layover.umask", "must be text of octal digits", '"022"'),
+    "umask of other digits": Case("[layover]\n»umask = '088'\n" + AGENT, "layover.umask", "octal digits", '"077"'),
+    "umask that is no mode": Case("[layover]\n»umask = '1777'\n" + AGENT, "layover.umask", "octal digits", '"077"'),
     "no group": Case(
         "[layover]\n»socket_group = 'no-such'\n" + AGENT, "layover.socket_group", "there is no group 'no-such'", "groupadd"
     ),

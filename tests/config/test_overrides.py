@@ -29,6 +29,9 @@ def settings_of(loads: Loads, text: str, environ: dict[str, str]) -> Settings:
         ("GRACE_SEC", "1m", "grace_sec", 60.0),
         ("MAX_LOG_MB", "1", "max_log_bytes", 1 << 20),
         ("ALLOWED_DIRS", '["/usr", "x"]', "allowed_dirs", ("/usr", "{folder}/x")),
+        ("UMASK", "027", "umask", "027"),
+        ("UMASK", "", "umask", None),
+        ("RETENTION_DAYS", "0", "retention_days", 0),
         ("PROMPT_DIR", "/usr", "prompt_dir", "/usr"),
     ],
 )

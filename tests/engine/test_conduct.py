@@ -49,6 +49,13 @@ async def test_a_place_that_cannot_be_made_holds_the_flight_and_it_is_tried_agai
         scene.assert_free()
 
 
+async def test_agents_get_the_umask_that_is_configured_else_that_which_the_tower_was_started_with(scene: Scene) -> None:
+    async with scene.tower(agent("coder")) as tower:
+        assert (await scene.keeper(await scene.send("coder"))).plan.umask == 0o022
+        tower.factory = scene.factory(agent("coder"), umask="077")
+        assert (await scene.keeper(await scene.send("coder"))).plan.umask == 0o077
+
+
 async def test_a_work_dir_that_is_gone_holds_the_flight_before_anything_is_claimed(scene: Scene) -> None:
     async with scene.tower(agent("coder", work_dir=str(scene.tree / "gone"))):
         flight = await scene.send("coder")

@@ -37,10 +37,8 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     "layover": {
         "http_addr": "the API is served on the control socket alone",
         "public_hosts": "the API is served on the control socket alone",
-        "umask": "agents get the umask that the tower was started with",
         "keep_worktrees_hours": "no worktrees are made",
         "snapshots_max": "a snapshot is removed when its run has ended",
-        "retention_days": "nothing is removed by age",
     },
     "defaults": {
         **_SHARED,

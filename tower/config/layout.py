@@ -55,6 +55,8 @@ def resolve_settings(
         min_free_bytes=table.min_free_mb * _MIB,
         snapshots_dir=snapshots,
         logbook=os.path.normpath(folder / table.logbook) if table.logbook else str(Path(state_dir) / "logbook.md"),
+        umask=table.umask,
+        retention_days=table.retention_days,
         notify=table.notify,
         include=table.include,
         max_concurrent_runs=rails.max_concurrent_runs,

@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from tower.config.schema import Includes, Names, Paths, PathText, Words, between, seconds
+from tower.config.schema import Includes, Names, Paths, PathText, Umask, Words, between, seconds
 
 PREFIX: Final = "TOWER_LAYOVER__"
 
@@ -42,6 +42,8 @@ class LayoverTable(BaseSettings):
     max_log_mb: Annotated[int, between(1, 1 << 20)] = 256
     min_free_mb: Annotated[int, between(0, 1 << 30)] = 512
     snapshots_dir: PathText | None = None
+    umask: Umask = None
+    retention_days: Annotated[int, between(0, 36_500)] = 90
     notify: Names = ()
     include: Includes = ()
 

@@ -143,6 +143,19 @@ def _trigger(value: Any) -> Any:
     return value
 
 
+def _octal_text(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        # 22 and 0o22 are the same to TOML's reader as 22 and 18: nobody can tell what was meant.
+        raise RefusedValueError("must be text of octal digits", 'put it in quotes: "022"')
+    return _blank_is_none(value)
+
+
+def _umask(value: str) -> str:
+    if not re.fullmatch(r"[0-7]{1,4}", value) or int(value, 8) > 0o777:
+        raise RefusedValueError("must be text of octal digits", 'write "022" (others may read) or "077" (nobody else)')
+    return value
+
+
 Short = Annotated[str, Field(max_length=4096)]
 Long = Annotated[str, Field(max_length=1 << 20)]
 Words = Annotated[Short | None, BeforeValidator(_blank_is_none)]
@@ -152,6 +165,7 @@ RunnerText = Annotated[Long, AfterValidator(_runner)]
 Names = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
 Paths = Annotated[tuple[PathText, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
 Patterns = Annotated[tuple[Annotated[Short, AfterValidator(_pattern)], ...], BeforeValidator(_as_tuple)]
+Umask = Annotated[Annotated[Short, AfterValidator(_umask)] | None, BeforeValidator(_octal_text)]
 Includes = Annotated[
     tuple[Annotated[Short, AfterValidator(_include)], ...], BeforeValidator(_as_tuple), Field(max_length=100)
 ]

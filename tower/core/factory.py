@@ -155,6 +155,10 @@ class Settings:
     snapshots_dir: str = ""
     logbook: str = ""
     """The Markdown file that all agents share, absolute."""
+    umask: str | None = None
+    """Of agents, in octal digits; None: the one that the tower was started with."""
+    retention_days: int = 90
+    """After which chains that are over are forgotten; 0: never."""
     notify: tuple[str, ...] = ()
     """Command that is told of events that want a person; empty: none."""
     include: tuple[str, ...] = ()

@@ -160,7 +160,7 @@ async def _start_keeper(tower: Tower, live: LiveRun, start: Launch, workspace: W
         argv=start.argv,
         env=start.env,
         cwd=workspace.path,
-        umask=tower.umask,
+        umask=tower.agents_umask,
         limits=start.limits,
         descriptor_limit=tower.descriptors,
         max_log_bytes=tower.factory.settings.max_log_bytes,

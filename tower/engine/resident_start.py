@@ -145,7 +145,7 @@ def _plan(
         argv=argv,
         env=environment.values,
         cwd=workspace,
-        umask=tower.umask,
+        umask=tower.agents_umask,
         limits=Limits(
             timeout=None,
             stall=None,

@@ -141,7 +141,7 @@ class Tower:
     environ: Mapping[str, str]
     """The tower's own environment, as it was started with."""
     umask: int
-    """The umask that the tower was started with: agents get it."""
+    """The umask that the tower was started with."""
     descriptors: int
     """The soft limit on open files that the tower was started with: agents get it back."""
     redaction: Redaction
@@ -169,6 +169,12 @@ class Tower:
     residents: dict[str, Resident] = field(default_factory=dict)
     paused: dict[str, str] = field(default_factory=dict)
     """Agent -> who wants nothing to be started for it."""
+
+    @property
+    def agents_umask(self) -> int:
+        """The configured one, else that which the tower was started with."""
+        asked = self.factory.settings.umask
+        return self.umask if asked is None else int(asked, 8)
 
     def new_id(self, prefix: str) -> str:
         """A fresh id, from the tower's clock and chance."""

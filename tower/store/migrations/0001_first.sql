@@ -1,4 +1,5 @@
 -- Times are seconds since the Unix epoch (UTC); money is integer micro-dollars; sizes are bytes; NULL is unknown.
+-- What is older than `retention_days` goes by itinerary: whatever belongs to one refers to it with ON DELETE CASCADE.
 
 CREATE TABLE itineraries (
   id               TEXT PRIMARY KEY,
@@ -13,14 +14,16 @@ CREATE TABLE itineraries (
   fuel_reserved    INTEGER NOT NULL DEFAULT 0,
   runs_started     INTEGER NOT NULL DEFAULT 0,
   spawn_generation INTEGER NOT NULL DEFAULT 0,
-  parent           TEXT REFERENCES itineraries (id),
+  parent           TEXT REFERENCES itineraries (id) ON DELETE SET NULL,
   narrowing        TEXT,
   cancelled_at     REAL
 ) STRICT;
 
+CREATE INDEX itineraries_spawned ON itineraries (parent) WHERE parent IS NOT NULL;
+
 CREATE TABLE flights (
   id             TEXT PRIMARY KEY,
-  itinerary      TEXT NOT NULL REFERENCES itineraries (id),
+  itinerary      TEXT NOT NULL REFERENCES itineraries (id) ON DELETE CASCADE,
   sender_kind    TEXT NOT NULL,
   sender_name    TEXT NOT NULL,
   sender_ref     TEXT,
@@ -94,7 +97,7 @@ CREATE TABLE runs (
   agent           TEXT NOT NULL,
   runner          TEXT NOT NULL,
   generation      INTEGER NOT NULL,
-  itinerary       TEXT NOT NULL REFERENCES itineraries (id),
+  itinerary       TEXT NOT NULL REFERENCES itineraries (id) ON DELETE CASCADE,
   process         TEXT NOT NULL REFERENCES processes (id),
   state           TEXT NOT NULL,
   attempt         INTEGER NOT NULL,
@@ -148,8 +151,8 @@ CREATE UNIQUE INDEX runs_token ON runs (token_sha256) WHERE token_sha256 IS NOT 
 
 -- A released join hands several flights to one run; a recovered flight has several runs.
 CREATE TABLE run_flights (
-  run      TEXT NOT NULL REFERENCES runs (id),
-  flight   TEXT NOT NULL REFERENCES flights (id),
+  run      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  flight   TEXT NOT NULL REFERENCES flights (id) ON DELETE CASCADE,
   position INTEGER NOT NULL,
   PRIMARY KEY (run, flight)
 ) STRICT, WITHOUT ROWID;
@@ -162,7 +165,7 @@ CREATE TABLE agent_runs (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE reports (
-  run       TEXT PRIMARY KEY REFERENCES runs (id),
+  run       TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
   at        REAL NOT NULL,
   headline  TEXT NOT NULL,
   body      TEXT NOT NULL,
@@ -171,8 +174,8 @@ CREATE TABLE reports (
 
 CREATE TABLE help_requests (
   id          TEXT PRIMARY KEY,
-  run         TEXT NOT NULL REFERENCES runs (id),
-  itinerary   TEXT NOT NULL REFERENCES itineraries (id),
+  run         TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  itinerary   TEXT NOT NULL REFERENCES itineraries (id) ON DELETE CASCADE,
   agent       TEXT NOT NULL,
   at          REAL NOT NULL,
   blocker     TEXT NOT NULL,
