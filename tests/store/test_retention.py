@@ -141,3 +141,14 @@ def test_every_reference_says_what_becomes_of_it(connection: Connection) -> None
         if found["on_delete"] == "NO ACTION"
     }
     assert silent == {("runs", "process")}  # a process goes after its runs
+
+
+def test_a_chain_that_waits_for_an_answer_stays(connection: Connection) -> None:
+    for name, fatal, resolved in (("1", 1, None), ("2", 1, NEW), ("3", 0, None)):
+        chain(connection, name)
+        connection.execute(
+            "INSERT INTO help_requests (id, run, itinerary, agent, at, blocker, summary, detail, fatal, resolved_at)"
+            " VALUES (?, ?, ?, 'a', ?, 'other', 's', '', ?, ?)",
+            (f"help_{name}", f"run_{name}", f"itn_{name}", OLD, fatal, resolved),
+        )
+    assert retention.chains(connection, CUT, limit=9) == ["itn_2", "itn_3"]

@@ -20,6 +20,7 @@ AND NOT EXISTS (
 AND NOT EXISTS (
   SELECT 1 FROM runs WHERE itinerary = itineraries.id AND (state != 'ended' OR coalesce(ended_at, claimed_at) >= ?1)
 )
+AND NOT EXISTS (SELECT 1 FROM help_requests WHERE itinerary = itineraries.id AND fatal = 1 AND resolved_at IS NULL)
 ORDER BY id LIMIT ?2
 """
 """The states are those of the index `flights_open`: something is still waited for."""
