@@ -490,3 +490,38 @@ def test_status_shows_residents_and_paused_agents(fake: FakeTower, cli: Cli) -> 
     rows = [line.split("\t") for line in cli("status").out.splitlines()]
     assert ["resident", "writer", "backoff", "-", "-", "it fell over"] in rows
     assert ["paused", "writer", "ada"] in rows
+
+
+GRAPHED = """\
+[layover]
+work_dir = "."
+[pipelines.build]
+entry = "b"
+[agents]
+a = { runner = "none", prompt = "x", entry = true }
+b = { runner = "none", prompt = "x" }
+"""
+
+
+def test_graph_draws_without_a_tower(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "layover.toml").write_text(GRAPHED)
+    assert cli("graph").out.startswith("flowchart LR\n")
+    assert cli("graph", "--svg").out.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert [it["name"] for it in json.loads(cli("graph", "--json").out)["agents"]] == ["a", "b"]
+    assert [it["name"] for it in json.loads(cli("graph", "--json", "--pipeline", "build").out)["agents"]] == ["b"]
+
+
+def test_graph_says_which_pipelines_there_are(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "layover.toml").write_text(GRAPHED)
+    done = cli("graph", "--pipeline", "biuld")
+    assert (done.code, done.out) == (exits.FAILED, "")
+    assert "cannot find a pipeline called 'biuld'" in done.err
+    assert "did you mean build?" in done.err
+    assert cli("graph", "--svg", "--json").code == exits.USAGE
+
+
+def test_graph_draws_no_factory_that_has_errors(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "layover.toml").write_text("[agents.a]\n")
+    done = cli("graph")
+    assert (done.code, done.out) == (exits.CONFIGURATION, "")
+    assert "layover.toml:1:9: agents.a" in done.err

@@ -1,4 +1,4 @@
-"""Names of agents on a command line: what to say of one that no agent has.
+"""Names on a command line: what to say of one that no agent, or nothing of another kind, has.
 
 Importing difflib would be felt in each verb, so it is imported when a name turns out to be none.
 """
@@ -11,7 +11,7 @@ from tower.client.api import Api
 from tower.core.errors import NotFoundError
 
 
-def unknown(name: str, known: Iterable[str]) -> NotFoundError:
+def unknown(name: str, known: Iterable[str], kind: str = "agent") -> NotFoundError:
     """The error for a name that is none of `known`, with the nearest one."""
     import difflib
 
@@ -19,7 +19,9 @@ def unknown(name: str, known: Iterable[str]) -> NotFoundError:
     near = difflib.get_close_matches(name, names, n=1)
     meant = f"did you mean {near[0]}? " if near else ""
     return NotFoundError(
-        "unknown-agent", f"cannot find an agent called {name!r}", f"{meant}there are: {', '.join(names) or 'none'}"
+        f"unknown-{kind}",
+        f"cannot find {'an' if kind[0] in 'aeiou' else 'a'} {kind} called {name!r}",
+        f"{meant}there are: {', '.join(names) or 'none'}",
     )
 
 
