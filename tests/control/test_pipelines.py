@@ -121,3 +121,11 @@ async def test_pipelines_are_listed(scene: Scene) -> None:
         assert build["flags"]["wide"] == {"default": True, "description": None}
         assert build["agents"] == {"coder": {"model": "large", "args": ["-b"]}}
         assert (check["name"], check["entry"], check["trigger"], check["body"]) == ("check", "coder", "manual", None)
+
+
+async def test_the_map_of_a_pipeline_that_there_is_not_is_refused(scene: Scene) -> None:
+    async with scene.tower(agent("coder")):
+        assert (await verbs(scene).factory.mapped(ANN)).agents.keys() == {"coder"}
+        with pytest.raises(NotFoundError) as refused:
+            await verbs(scene).factory.mapped(ANN, "none")
+        assert (refused.value.code, refused.value.hint) == ("unknown-pipeline", "there are: none")

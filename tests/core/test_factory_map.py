@@ -17,6 +17,7 @@ from tower.core.drawing.text import mermaid, one_line, width, xml
 from tower.core.factory import Access, Agent, Factory, Runner, Settings
 from tower.core.factory_map import FactoryMap, LinkKind, document, factory_map
 from tower.core.pipelines import Choice, Pipeline
+from tower.core.prompts import Prompt
 from tower.core.routes import Route, RouteMode
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,7 +29,7 @@ def parsed(text: str) -> ElementTree.Element:
 
 
 def agent(name: str, **values: object) -> Agent:
-    plain = Agent(name=name, runner="claude", instructions="", instructions_sha256="", work_dir="/w")
+    plain = Agent(name=name, runner="claude", instructions=Prompt(), work_dir="/w")
     return replace(plain, **values)
 
 

@@ -20,11 +20,12 @@ from tower.core.accounts import HelpRequest, Report
 from tower.core.callers import Caller
 from tower.core.chain import ChainState
 from tower.core.errors import TowerError
-from tower.core.factory import Agent
+from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.prompts import Prompt
 from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
 from tower.core.residence import Residence
+from tower.core.routes import Route
 from tower.core.states import Cause, RunState
 from tower.engine.tower import Resident
 
@@ -60,6 +61,16 @@ PIPELINE = Pipeline(
     choices={"coder": Choice(values={"model": None}, args=("-x",))},
 )
 AGENT = Agent(name="coder", runner="cmd:true", instructions=Prompt(), work_dir="/w")
+
+FACTORY = Factory(
+    path="/f/layover.toml",
+    digest="d",
+    settings=Settings(state_dir="/s", work_dir="/w", socket="/s/sock"),
+    agents={"coder": AGENT},
+    runners={"cmd:true": Runner(name="cmd:true", kind="cmd")},
+    routes=(Route(sender="coder", receiver="coder"),),
+    pipelines={"build": PIPELINE},
+)
 
 
 def run_view() -> views.View:
@@ -185,6 +196,10 @@ class FakeVerbs:
     async def pipelines(self, caller: Caller) -> views.View:
         self._called("pipelines", caller)
         return {"pipelines": [views.pipeline(PIPELINE)]}
+
+    async def mapped(self, caller: Caller, pipeline: str | None) -> Factory:
+        self._called("mapped", caller, pipeline=pipeline)
+        return FACTORY
 
     async def prompt(self, caller: Caller, name: str, body: str) -> str:
         self._called("prompt", caller, name=name, body=body)

@@ -6,10 +6,11 @@ import pytest
 from pydantic import BaseModel
 
 from tower.control import views
+from tower.core.factory_map import document, factory_map
 from tower.web import shapes
 
 from .conftest import Served
-from .fakes import AGENT, FLIGHT, FakeVerbs, itinerary_view, run_view, status_view, story_view
+from .fakes import AGENT, FACTORY, FLIGHT, FakeVerbs, itinerary_view, run_view, status_view, story_view
 
 
 @pytest.fixture
@@ -56,6 +57,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
         "POST /help/{identity}/resolve",
         "GET /agents",
         "GET /pipelines",
+        "GET /graph",
         "GET /agents/{name}/prompt",
         "POST /agents/{name}/restart",
         "POST /agents/{name}/pause",
@@ -119,11 +121,12 @@ def test_nothing_is_loaded_from_elsewhere(door: Served) -> None:
         (shapes.Story, story_view()),
         (shapes.Agent, views.agent(AGENT)),
         (shapes.Status, status_view()),
+        (shapes.Graph, document(factory_map(FACTORY))),
     ],
 )
 def test_shapes_fit_what_control_answers(shape: type[BaseModel], answer: dict[str, Any]) -> None:
     shape.model_validate(answer)
-    required = {name for name, field in shape.model_fields.items() if field.is_required()}
+    required = {field.alias or name for name, field in shape.model_fields.items() if field.is_required()}
     assert required <= set(answer)
 
 

@@ -60,6 +60,7 @@ SEND = {"to": "coder", "body": "build"}
         ("GET", "/agents", None, 200, "agents", {}),
         ("GET", "/agents/coder/prompt?body=say%20hi", None, 200, "prompt", {"name": "coder", "body": "say hi"}),
         ("GET", "/pipelines", None, 200, "pipelines", {}),
+        ("GET", "/graph?pipeline=build", None, 200, "mapped", {"pipeline": "build"}),
         ("POST", "/reload", {}, 200, "reload", {}),
         ("POST", "/ground-stop", {"why": "fire"}, 200, "ground_stop_on", {"why": "fire"}),
         ("DELETE", "/ground-stop", None, 200, "ground_stop_off", {}),
@@ -99,6 +100,32 @@ def test_sending_into_a_pipeline(door: Served) -> None:
     assert answer.status == 202
     ((_, _, given),) = door.verbs.calls
     assert given["request"] == sending.Request(pipeline="build", flags={"deep": True})
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "media"),
+    [
+        ("", None, "image/svg+xml"),
+        ("", "text/html,image/svg+xml;q=0.9,*/*;q=0.8", "image/svg+xml"),
+        ("", "application/json", "application/json"),
+        ("", "image/svg+xml;q=0.2, text/plain;q=0.3, application/json;q=odd", "text/vnd.mermaid; charset=utf-8"),
+        ("?format=mermaid", "application/json", "text/vnd.mermaid; charset=utf-8"),
+        ("?format=json&pipeline=build", None, "application/json"),
+        ("?format=svg", "application/json", "image/svg+xml"),
+    ],
+)
+def test_the_map_is_drawn_as_asked(door: Served, query: str, accept: str | None, media: str) -> None:
+    answer = door.ask("GET", f"/graph{query}", headers={"accept": accept} if accept else {})
+    assert (answer.status, answer.headers["content-type"]) == (200, media)
+    begins = {"image/svg+xml": b"<svg", "application/json": b"{"}.get(media, b"flowchart LR")
+    assert answer.body.startswith(begins)
+    policy = answer.headers.get("content-security-policy")
+    assert policy == ("default-src 'none'; style-src 'unsafe-inline'; sandbox" if "svg" in media else None)
+
+
+def test_the_map_of_no_pipeline_is_refused_by_the_verb(open_door: Open) -> None:
+    answer = open_door(fails_with(NotFoundError("unknown-pipeline", "cannot find it"))).ask("GET", "/graph?pipeline=x")
+    assert (answer.status, answer.code) == (404, "unknown-pipeline")
 
 
 def test_health_needs_no_verb(door: Served) -> None:

@@ -95,11 +95,14 @@ def _way_in(factory: Factory, caller: Caller, request: Request) -> Pipeline | No
         )
     way_in = factory.pipelines.get(request.pipeline)
     if way_in is None:
-        known = ", ".join(sorted(factory.pipelines)) or "none"
-        raise NotFoundError(
-            "unknown-pipeline", f"cannot find a pipeline called {request.pipeline[:80]!r}", f"there are: {known}"
-        )
+        raise unknown_pipeline(factory, request.pipeline)
     return way_in
+
+
+def unknown_pipeline(factory: Factory, name: str) -> NotFoundError:
+    """The error for a name that no pipeline has."""
+    known = ", ".join(sorted(factory.pipelines)) or "none"
+    return NotFoundError("unknown-pipeline", f"cannot find a pipeline called {name[:80]!r}", f"there are: {known}")
 
 
 def _flags(way_in: Pipeline | None, given: Mapping[str, bool]) -> dict[str, bool]:

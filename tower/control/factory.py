@@ -10,11 +10,12 @@ from typing import Final
 
 from tower import __version__
 from tower.control import views
+from tower.control.addressing import unknown_pipeline
 from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.errors import NotFoundError
-from tower.core.factory import Agent
+from tower.core.factory import Agent, Factory
 from tower.core.residence import ResidentState
 from tower.core.states import FlightState
 from tower.engine import ground_stop, standing
@@ -96,6 +97,14 @@ class FactoryVerbs:
         """The named ways in of the live generation."""
         require_person(caller, "list pipelines")
         return {"pipelines": [views.pipeline(it) for it in self.tower.factory.pipelines.values()]}
+
+    async def mapped(self, caller: Caller, pipeline: str | None = None) -> Factory:
+        """The live generation, to be drawn whole or as one of its pipelines has it. Raises `NotFoundError`."""
+        require_person(caller, "see the route map")
+        factory = self.tower.factory
+        if pipeline is not None and pipeline not in factory.pipelines:
+            raise unknown_pipeline(factory, pipeline)
+        return factory
 
     async def restart_agent(self, caller: Caller, name: str) -> views.View:
         """Have the process of a resident replaced after its turn, and its failures forgotten."""
