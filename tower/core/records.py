@@ -52,6 +52,8 @@ class Flight:
     """Why its next run will be started."""
     follows_run: str | None = None
     """The run that its next run takes over from."""
+    joined: str | None = None
+    """The first of the flights that a join released together with it, which stands in line for all of them."""
     note: str | None = None
     """What the person who released or restarted it wrote, for its next run."""
     outcome: Outcome | None = None
@@ -83,6 +85,21 @@ class Itinerary:
     def scope(self) -> Scope:
         """Which routes it may use."""
         return Scope(pipeline=self.pipeline, narrowing=frozenset(self.narrowing or ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """How far the barrier of a join has come in one chain; see `core.joins`."""
+
+    itinerary: str
+    receiver: str
+    number: int = 1
+    answered: frozenset[str] = frozenset()
+    since: float | None = None
+    is_given_up: bool = False
+    woke_with: str | None = None
+    """The first of the flights that it let through last."""
+    due_at: float | None = None
 
 
 RUN_PROCESS: Final = "run"

@@ -1,7 +1,7 @@
 """Routes: directed permissions between agents, and which of them one chain may use.
 
 A `[[routes]]` entry is expanded into one `Route` for each pair of its ends. What a send along one makes is left to
-`control.sending`.
+`control.sending`, what becomes of a delivery at a join to `joins`, how far flights can get to `reach`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,41 @@ class RouteMode(StrEnum):
 
     ASYNC = "async"
     SPAWN = "spawn"
+
+
+class JoinKind(StrEnum):
+    """When a receiver that is joined is woken."""
+
+    ALL = "all"
+    """When all named senders have delivered."""
+    ANY = "any"
+    """By the first delivery; the others of its wave are superseded."""
+    QUORUM = "quorum"
+    """When so many as `Join.count` have delivered."""
+    SETTLED = "settled"
+    """When somebody has delivered, and nothing can still reach the barrier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """The barrier before a receiver: it wakes once, when the named senders have delivered."""
+
+    kind: JoinKind
+    senders: tuple[str, ...]
+    """The only ones that it constrains, in the order of `from`, at least two."""
+    count: int | None = None
+    """For a quorum, 1 to the number of senders."""
+    timeout_sec: float | None = None
+    """After which what has not come is not waited for any more, counted from the first delivery of a wave."""
+    accept_suspect: bool = False
+    """Whether what a suspect run delivered counts."""
+
+    @property
+    def needed(self) -> int:
+        """How many deliveries can open it."""
+        if self.count is not None:
+            return self.count
+        return len(self.senders) if self.kind is JoinKind.ALL else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +70,8 @@ class Route:
     sender: str
     receiver: str
     mode: RouteMode = RouteMode.ASYNC
+    join: Join | None = None
+    """What its flights are parked at; None: each wakes the receiver."""
     pipelines: frozenset[str] | None = None
     """Only chains of these pipelines may use it; None: every chain."""
 

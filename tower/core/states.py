@@ -101,6 +101,7 @@ MOVES: Final[dict[FlightState, frozenset[FlightState]]] = {
     # Back to queued only when it is proven that nothing was started.
     S.STARTING: frozenset({S.QUEUED, S.RUNNING, S.HELD, S.REFUSED, S.LANDED, S.DEAD, S.HALTED, S.CANCELLED}),
     S.RUNNING: frozenset({S.QUEUED, S.HELD, S.LANDED, S.DEAD, S.HALTED, S.CANCELLED}),
+    # Released with the others of its join, replaced by a later delivery, or given up with its join.
     S.PARKED: frozenset({S.QUEUED, S.SUPERSEDED, S.STRANDED, S.CANCELLED}),
     # A person's word brings these back: `recover --force`, `recover --all-halted`, `retry`.
     S.DEAD: frozenset({S.QUEUED}),
@@ -110,7 +111,8 @@ MOVES: Final[dict[FlightState, frozenset[FlightState]]] = {
     S.REFUSED: frozenset(),
     S.EXPIRED: frozenset(),
     S.SUPERSEDED: frozenset(),
-    S.STRANDED: frozenset({S.QUEUED}),
+    # A person releases it, or the sender that was missing delivers after all.
+    S.STRANDED: frozenset({S.QUEUED, S.PARKED, S.SUPERSEDED, S.CANCELLED}),
 }
 
 WAITING: Final = frozenset({S.QUEUED, S.HELD, S.PARKED})

@@ -27,6 +27,9 @@ _COLUMNS: Final = frozenset(
     }
 )
 
+IN_LINE: Final = "state = 'queued' AND (joined IS NULL OR joined = id)"
+"""As the partial index has it, or that would not be used."""
+
 
 def insert(connection: Connection, flight: Flight) -> None:
     """Write a new flight."""
@@ -64,6 +67,7 @@ def get(connection: Connection, identity: str) -> Flight | None:
 def move(connection: Connection, identity: str, after: FlightState, **changes: Any) -> bool:
     """Bring a flight into another state, if the table of moves allows it from where it stands now.
 
+    Those that a join released together with it, and for which it stands in line, move with it.
     `changes` are further columns to set. Leaving `held` clears the hold. Returns whether it moved.
     """
     unknown = changes.keys() - _COLUMNS
@@ -73,11 +77,12 @@ def move(connection: Connection, identity: str, after: FlightState, **changes: A
         changes = {"held_reason": None, "reason": None, "release_at": None} | changes
     sources = [state for state, targets in MOVES.items() if after in targets]
     assignments = ", ".join(["state = ?", *(f"{column} = ?" for column in changes)])
+    marks = ", ".join("?" * len(sources))
     cursor = connection.execute(
-        f"UPDATE flights SET {assignments} WHERE id = ? AND state IN ({', '.join('?' * len(sources))})",  # noqa: S608 (column names are checked above)
-        (after, *changes.values(), identity, *sources),
+        f"UPDATE flights SET {assignments} WHERE (id = ? OR joined = ?) AND state IN ({marks})",  # noqa: S608 (column names are checked above)
+        (after, *changes.values(), identity, identity, *sources),
     )
-    return cursor.rowcount == 1
+    return cursor.rowcount > 0
 
 
 def queue_heads(connection: Connection, *, per_agent: int, now: float) -> list[Flight]:
@@ -88,7 +93,9 @@ def queue_heads(connection: Connection, *, per_agent: int, now: float) -> list[F
     heads: list[Flight] = []
     agent = ""
     while found := row(
-        connection, "SELECT min(receiver) FROM flights WHERE state = 'queued' AND receiver > ?", (agent,)
+        connection,
+        f"SELECT min(receiver) FROM flights WHERE {IN_LINE} AND receiver > ?",  # noqa: S608 (a constant)
+        (agent,),
     ):
         if found[0] is None:
             break
@@ -97,7 +104,7 @@ def queue_heads(connection: Connection, *, per_agent: int, now: float) -> list[F
             flight_of(one)
             for one in rows(
                 connection,
-                "SELECT * FROM flights WHERE state = 'queued' AND receiver = ?"
+                f"SELECT * FROM flights WHERE {IN_LINE} AND receiver = ?"  # noqa: S608 (a constant)
                 " AND (not_before IS NULL OR not_before <= ?) ORDER BY priority DESC, created_at, id LIMIT ?",
                 (agent, now, per_agent),
             )
@@ -129,7 +136,10 @@ def counts(connection: Connection) -> dict[str, int]:
 def pending_for(connection: Connection, receiver: str) -> int:
     """How many flights wait for an agent."""
     found = row(
-        connection, "SELECT count(*) FROM flights WHERE receiver = ? AND state IN ('queued', 'held')", (receiver,)
+        connection,
+        "SELECT count(*) FROM flights WHERE receiver = ? AND state IN ('queued', 'held')"
+        " AND (joined IS NULL OR joined = id)",
+        (receiver,),
     )
     return int(found[0]) if found else 0
 
@@ -174,6 +184,14 @@ def sent_by(connection: Connection, run: str) -> list[Flight]:
     return [flight_of(found) for found in rows(connection, sql, (run,))]
 
 
+def together_with(connection: Connection, flight: Flight) -> list[Flight]:
+    """A flight and those that a join released together with it, in their order."""
+    if flight.joined is None:
+        return [flight]
+    found = rows(connection, "SELECT * FROM flights WHERE joined = ? ORDER BY place", (flight.joined,))
+    return [flight_of(one) for one in found]
+
+
 def of_run(connection: Connection, run: str) -> list[Flight]:
     """The flights that woke a run, in the order in which it was told of them."""
     sql = "SELECT flights.* FROM run_flights JOIN flights ON id = flight WHERE run = ? ORDER BY position"
@@ -216,6 +234,7 @@ def flight_of(found: sqlite3.Row) -> Flight:
         attempt=found["attempt"],
         cause=Cause(found["cause"]),
         follows_run=found["follows_run"],
+        joined=found["joined"],
         note=found["note"],
         outcome=Outcome(found["outcome"]) if found["outcome"] else None,
         ended_at=found["ended_at"],

@@ -43,16 +43,37 @@ CREATE TABLE flights (
   follows_run    TEXT,
   note           TEXT,
   outcome        TEXT,
-  ended_at       REAL
+  ended_at       REAL,
+  -- Of those that a join released together: the first of them, and the place of this one.
+  joined         TEXT REFERENCES flights (id),
+  place          INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX flights_of_itinerary ON flights (itinerary);
 -- The queue of one agent, in the order in which it is served; ended flights do not weigh on it.
-CREATE INDEX flights_queued ON flights (receiver, priority DESC, created_at, id) WHERE state = 'queued';
+-- Of those that a join released together, the first stands in line for all.
+CREATE INDEX flights_queued ON flights (receiver, priority DESC, created_at, id)
+  WHERE state = 'queued' AND (joined IS NULL OR joined = id);
+CREATE INDEX flights_joined ON flights (joined, place) WHERE joined IS NOT NULL;
 CREATE INDEX flights_open ON flights (state)
   WHERE state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running');
 CREATE INDEX flights_key ON flights (key, receiver, created_at) WHERE key IS NOT NULL;
 CREATE INDEX flights_sent_by ON flights (sender_ref) WHERE sender_ref IS NOT NULL;
+
+-- The barrier of a join, in a chain where anything was delivered to it. What is parked there stands in flights.
+CREATE TABLE waves (
+  itinerary TEXT NOT NULL REFERENCES itineraries (id),
+  receiver  TEXT NOT NULL,
+  number    INTEGER NOT NULL,
+  answered  TEXT NOT NULL,
+  since     REAL,
+  given_up  INTEGER NOT NULL,
+  woke_with TEXT REFERENCES flights (id),
+  due_at    REAL,
+  PRIMARY KEY (itinerary, receiver)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX waves_open ON waves (itinerary) WHERE since IS NOT NULL AND given_up = 0;
 
 CREATE TABLE processes (
   id           TEXT PRIMARY KEY,
