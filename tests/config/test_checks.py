@@ -23,6 +23,7 @@ RUNNER = '[runners.mine]\ncommand = ["agent"]\n'
 PIPELINE = "[pipelines.p]\nentry = 'solo'\n"
 ROUTE = "[[routes]]\nfrom = 'solo'\nto = 'solo'\n"
 OTHER = '[agents.other]\ndescription = "d"\nrunner = "none"\nprompt = "x"\n'
+JOINED = AGENT + OTHER + "[[routes]]\nfrom = ['other', 'solo']\nto = 'solo'\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +97,7 @@ ERRORS = {
     "route of no pipeline": Case(AGENT + PIPELINE + ROUTE + "»pipelines = []\n", "routes[0].pipelines", "must not be empty", ""),
     "two modes of one edge in one pipeline": Case(
         AGENT + PIPELINE + ROUTE + ROUTE.replace("[[", "[[»") + "mode = 'spawn'\npipelines = 'p'\n",
-        "routes[1]", "declared async before, and spawn here", "for different pipelines",
+        "routes[1]", "is declared async without a join before, and spawn without a join here", "for different pipelines",
     ),
     "later layover key": Case("[layover]\n»http_addr = ''\n" + AGENT, "layover.http_addr", "not available yet", "remove"),
     "later default": Case("[defaults]\n»sandbox = 'auto'\n" + AGENT, "defaults.sandbox", "not available yet", "remove"),
@@ -139,15 +140,35 @@ ERRORS = {
         AGENT + "[agents.solo.»mcp.s]\nurl = 'x'\n", "agents.solo.mcp", "not available yet", "remove it"
     ),
     "later runner key": Case(AGENT + RUNNER + "»cli = 'claude'\n", "runners.mine.cli", "not available yet", "command"),
-    "later route key": Case(
-        AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n»join = 'all'\n", "routes[0].join", "not available yet", "wakes"
+    "unknown join": Case(JOINED + "»join = 'both'\n", "routes[0].join", 'must be "all", "any", "settled", or a number', "how many"),
+    "join of nobody": Case(JOINED + "»join = 0\n", "routes[0].join", "or a number", "how many"),
+    "join of more than there are": Case(JOINED + "»join = 3\n", "routes[0].join", "waits for 3 of 2 senders", "at most 2"),
+    "join of one": Case(
+        AGENT + ROUTE + "»join = 'all'\n", "routes[0].join", "has one sender, solo", "name several in from"
+    ),
+    "join of one, twice": Case(
+        AGENT + ROUTE.replace("from = 'solo'", "from = ['solo', 'solo']") + "»join = 'all'\n", "routes[0].join", "has one sender", ""
+    ),
+    "join of what spawns": Case(
+        JOINED + "mode = 'spawn'\n»join = 'all'\n", "routes[0].join", "opens a chain of its own", 'mode = "async"'
+    ),
+    "timeout without a join": Case(JOINED + "»timeout_sec = 5\n", "routes[0].timeout_sec", "there is none", "write join"),
+    "suspects without a join": Case(JOINED + "»accept_suspect = true\n", "routes[0].accept_suspect", "there is none", "write join"),
+    "one edge with and without a join": Case(
+        JOINED + "join = 'any'\n[[»routes]]\nfrom = 'other'\nto = 'solo'\n", "routes[1]",
+        "from other to solo is declared with join = any of other, solo before, and async without a join here", "alike",
+    ),
+    "two joins of one receiver": Case(
+        JOINED + "join = 2\n" + "[[»routes]]\nfrom = ['a', 'b']\nto = 'solo'\njoin = 'all'\n"
+        + OTHER.replace("other", "a") + OTHER.replace("other", "b"),
+        "routes[1]", "solo has a join of other, solo already", "name all senders in one route",
     ),
     "unknown route mode": Case(
         AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n»mode = 'sync'\n", "routes[0].mode", "must be one of", "async"
     ),
     "two modes of one edge": Case(
         AGENT + "[[routes]]\nfrom = 'solo'\nto = 'solo'\n[[»routes]]\nfrom = 'solo'\nto = 'solo'\nmode = 'spawn'\n",
-        "routes[1]", "declared async before, and spawn here", "one mode",
+        "routes[1]", "declared async without a join before, and spawn without a join here", "alike",
     ),
     "later output": Case(
         AGENT + RUNNER + "»output = 'claude'\n", "runners.mine.output", "'claude' is not available yet", '"report"'

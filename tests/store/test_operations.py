@@ -116,7 +116,7 @@ def test_the_queue_is_read_per_agent_in_its_order_however_long_it_is(connection:
     heads = [one.id for one in flights.queue_heads(connection, per_agent=3, now=100.0)]
     assert heads == ["flt_urgent", "flt_a00", "flt_a01", "flt_due", "flt_b"]
     plan = connection.execute(
-        f"EXPLAIN QUERY PLAN SELECT * FROM flights WHERE {flights.IN_LINE} AND receiver = 'a'"
+        f"EXPLAIN QUERY PLAN SELECT * FROM flights WHERE {flights.IN_LINE} AND receiver = 'a'"  # noqa: S608 (a constant)
         " ORDER BY priority DESC, created_at, id LIMIT 3"
     ).fetchall()
     assert "flights_queued" in plan[0]["detail"]

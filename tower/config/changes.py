@@ -80,9 +80,19 @@ def _routes(old: Iterable[Route], new: Iterable[Route]) -> Iterable[str]:
     for route in sorted(
         before ^ after, key=lambda route: (route.sender, route.receiver, route.mode, sorted(route.pipelines or ()))
     ):
-        mode = " (spawn)" if route.mode is RouteMode.SPAWN else ""
+        mode = " (spawn)" if route.mode is RouteMode.SPAWN else _join(route)
         scope = f" in {', '.join(sorted(route.pipelines))}" if route.pipelines else ""
         yield f"routes: {route.sender} -> {route.receiver}{mode}{scope} {'added' if route in after else 'removed'}"
+
+
+def _join(route: Route) -> str:
+    join = route.join
+    if join is None:
+        return ""
+    more = (f", timeout_sec {join.timeout_sec:g}" if join.timeout_sec else "") + (
+        ", accept_suspect" if join.accept_suspect else ""
+    )
+    return f" (join {join.count or join.kind} of {', '.join(join.senders)}{more})"
 
 
 def _fields(old: Any, new: Any) -> Iterable[tuple[str, Any, Any]]:

@@ -65,11 +65,7 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "memory": "each agent has a memory of its own",
         "privileged": "runs cannot gain privileges",
     },
-    "routes.*": {
-        "join": "each flight wakes its receiver on its own",
-        "timeout_sec": "each flight wakes its receiver on its own",
-        "accept_suspect": "each flight wakes its receiver on its own",
-    },
+    "routes.*": {},
     "pipelines.*": {
         "overlap": "every pipeline is started by hand",
         "resumes": "every pipeline is started by hand",

@@ -17,7 +17,7 @@ from tower.config.runners import check_placeholders
 from tower.config.schema import PipelineTable, RouteTable
 from tower.config.tables import Tables
 from tower.core.pipelines import Choice, Flag, Pipeline
-from tower.core.routes import Route, RouteMode
+from tower.core.routes import Join, JoinKind, Route, RouteMode
 
 _FLAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -25,10 +25,10 @@ _FLAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 def read_routes(tables: Tables, findings: Findings) -> tuple[Route, ...]:
     """The edges that `[[routes]]` declare, each once for every scope that it is declared with."""
     found: dict[Route, None] = {}
-    by_ends: dict[tuple[str, str], list[Route]] = {}
+    by_receiver: dict[str, list[Route]] = {}
     for index, checked in tables.routes.items():
         for route in _edges(checked.value, index, tables, findings):
-            before = by_ends.setdefault((route.sender, route.receiver), [])
+            before = by_receiver.setdefault(route.receiver, [])
             _check_agreement(route, before, index, findings)
             before.append(route)
             found[route] = None
@@ -42,19 +42,64 @@ def _edges(table: RouteTable, index: int, tables: Tables, findings: Findings) ->
     if table.pipelines is not None:
         path = ("routes", index, "pipelines")
         pipelines = frozenset(_known(table.pipelines, path, "pipeline", tables.pipeline_names, findings))
+    join = _read_join(table, index, findings)
     for sender, receiver in product(senders, receivers):
-        yield Route(sender=sender, receiver=receiver, mode=RouteMode(table.mode), pipelines=pipelines)
+        yield Route(sender=sender, receiver=receiver, mode=RouteMode(table.mode), join=join, pipelines=pipelines)
+
+
+def _read_join(table: RouteTable, index: int, findings: Findings) -> Join | None:
+    senders = tuple(dict.fromkeys(table.senders))
+    if table.join is None:
+        for key in ("timeout_sec", "accept_suspect"):
+            if key in table.model_fields_set:
+                findings.error(
+                    ("routes", index, key), "says something of a join, and there is none", "write join, or remove it"
+                )
+        return None
+    path = ("routes", index, "join")
+    if table.mode == "spawn":
+        findings.error(
+            path, "cannot hold where each flight opens a chain of its own", 'remove it, or write mode = "async"'
+        )
+    elif len(senders) == 1:
+        findings.error(path, f"has one sender, {senders[0]}", "name several in from, or remove it")
+    elif isinstance(table.join, int) and table.join > len(senders):
+        findings.error(path, f"waits for {table.join} of {len(senders)} senders", f"write at most {len(senders)}")
+    return Join(
+        kind=JoinKind.QUORUM if isinstance(table.join, int) else JoinKind(table.join),
+        senders=senders,
+        count=table.join if isinstance(table.join, int) else None,
+        timeout_sec=table.timeout_sec,
+        accept_suspect=table.accept_suspect,
+    )
 
 
 def _check_agreement(route: Route, before: Iterable[Route], index: int, findings: Findings) -> None:
+    """A pair of agents has one mode and one join in a chain, and a receiver one join at most."""
     for earlier in before:
-        if earlier.mode is not route.mode and earlier.overlaps(route):
+        if not earlier.overlaps(route):
+            continue
+        if earlier.sender == route.sender and (earlier.mode, earlier.join) != (route.mode, route.join):
             findings.error(
                 ("routes", index),
-                f"the route from {route.sender} to {route.receiver} is declared {earlier.mode} before, and"
-                f" {route.mode} here, and one chain may use both",
-                "declare each pair of agents once, or with one mode, or for different pipelines",
+                f"the route from {route.sender} to {route.receiver} is declared {_shown(earlier)} before, and"
+                f" {_shown(route)} here, and one chain may use both",
+                "declare each pair of agents once, or alike, or for different pipelines",
             )
+        elif earlier.join and route.join and earlier.join != route.join:
+            findings.error(
+                ("routes", index),
+                f"{route.receiver} has a join of {', '.join(earlier.join.senders)} already, and one chain may use both",
+                "name all senders in one route, or declare the routes for different pipelines",
+            )
+
+
+def _shown(route: Route) -> str:
+    join = route.join
+    if join is None:
+        return f"{route.mode} without a join"
+    named = ", ".join(join.senders)
+    return f"with join = {join.count or join.kind} of {named}"
 
 
 def read_pipelines(tables: Tables, findings: Findings) -> dict[str, Pipeline]:

@@ -135,6 +135,15 @@ def _include(value: str) -> str:
     return value
 
 
+def _join(value: Any) -> Any:
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if value in ("all", "any", "settled") or is_number:
+        return value
+    raise RefusedValueError(
+        'must be "all", "any", "settled", or a number', "as a number, write how many of the senders must deliver"
+    )
+
+
 def _trigger(value: Any) -> Any:
     if isinstance(value, dict) and value.keys() & {"every", "cron", "watch"}:
         raise RefusedValueError(
@@ -277,6 +286,9 @@ class RouteTable(BaseModel):
     senders: Ends = Field(alias="from")
     receivers: Ends = Field(alias="to")
     mode: Literal["async", "spawn"] = "async"
+    join: Annotated[str | int | None, BeforeValidator(_join)] = None
+    timeout_sec: OptionalLimit = None
+    accept_suspect: bool = False
     pipelines: Ends | None = None
 
 

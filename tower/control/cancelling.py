@@ -10,12 +10,15 @@ from tower.store.database import Connection
 
 
 def end_waiting(tower: Tower, connection: Connection, flight: Flight, *, person: str) -> bool:
-    """Cancel a flight if nothing of it runs; returns whether it was so."""
-    if flight.state not in WAITING | {FlightState.HALTED}:
+    """Cancel a flight if nothing of it runs, and those that a join released with it; returns whether it was so.
+
+    What that means for the joins of its chain is for `joins.look`, when all is cancelled that is to be.
+    """
+    if flight.state not in WAITING | {FlightState.HALTED, FlightState.STRANDED}:
         return False
     flights.move(
         connection,
-        flight.id,
+        flight.joined or flight.id,
         FlightState.CANCELLED,
         outcome=Outcome.CANCELLED,
         reason=f"cancelled by {person}",

@@ -12,7 +12,7 @@ from tower.core.callers import Caller
 from tower.core.errors import ConflictError
 from tower.core.records import Flight
 from tower.core.states import FlightState
-from tower.engine import conduct, recover
+from tower.engine import conduct, joins, recover
 from tower.engine.dispatcher import explain_waiting
 from tower.engine.tower import Tower
 from tower.store import flights, itineraries, lookup, runs
@@ -74,11 +74,14 @@ class FlightVerbs:
             _, identity = lookup.find(connection, text, kind="flight")
             found = flights.get(connection, identity)
             assert found is not None  # noqa: S101 (found in the same transaction)
-            end_waiting(tower, connection, found, person=caller.name)
+            if end_waiting(tower, connection, found, person=caller.name):
+                joins.look(tower, connection, found.itinerary)
             return flights.get(connection, identity) or found
 
         flight = await tower.store.write(cancel_waiting)
-        if flight.state is not FlightState.CANCELLED:
+        if flight.state is FlightState.CANCELLED:
+            tower.wake()
+        else:
             alive = [live for live in tower.live.values() if flight.id in live.run.flights]
             if not alive:
                 raise ConflictError(

@@ -18,7 +18,7 @@ from tower.core.errors import ConflictError, InvalidError, NotFoundError
 from tower.core.launch import LIVE
 from tower.core.records import Process, Run
 from tower.core.states import RunState
-from tower.engine import conduct, places, recover
+from tower.engine import conduct, joins, places, recover
 from tower.engine.tower import Tower
 from tower.store import accounts, flights, lookup, runs
 from tower.store.database import Connection
@@ -86,6 +86,7 @@ class RunVerbs:
             await conduct.stop(self.tower, live, "cancelled")
         elif not await self.tower.store.write(partial(self._cancel_what_follows, run, caller.name)):
             raise ConflictError("over", f"cannot cancel run {run.id}: it is over", "there is nothing to end")
+        self.tower.wake()
         return views.run(run, process, now=self.tower.clock())
 
     async def recover(self, caller: Caller, text: str, *, note: str | None, force: bool) -> views.View:
@@ -148,6 +149,7 @@ class RunVerbs:
         """Cancel the flights of a run that is over and would get another one; returns whether there were any."""
         told = [flight for flight in flights.of_run(connection, run.id) if flight.follows_run == run.id]
         cancelled = [end_waiting(self.tower, connection, flight, person=person) for flight in told]
+        joins.look(self.tower, connection, run.itinerary)
         return any(cancelled)
 
     async def _page(self, run: Run, process: Process, stream: str, offset: int, limit: int, alive: bool) -> LogPage:

@@ -17,8 +17,9 @@ from tower.core.errors import BusyError, ConflictError, RefusedError
 from tower.core.factory import PERSON, Agent
 from tower.core.failpoint import failpoint
 from tower.core.records import Flight, Itinerary, Sender
-from tower.core.routes import RouteMode
+from tower.core.routes import Join, RouteMode
 from tower.core.states import FlightState, HeldReason
+from tower.engine import joins
 from tower.engine.tower import Tower
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import DISK_FULL, Connection
@@ -131,13 +132,14 @@ def _from_run(tower: Tower, run_id: str, message: Message, connection: Connectio
     )
     if earlier is not None:
         return Sent(flight=earlier, duplicate=True)
-    _check_pending(agent, connection)
+    if route.join is None:
+        _check_pending(agent, connection)
     woken_by = flights.of_run(connection, run.id)
     if message.priority is None:
         message = replace(message, priority=max((flight.priority for flight in woken_by), default=0))
     if route.mode is RouteMode.SPAWN:
         return _open(tower, sender, _spawned(tower, itinerary, message), message, connection)
-    return _queue(tower, sender, itinerary.id, _hops_left(woken_by, agent) - 1, message, connection)
+    return _queue(tower, sender, itinerary.id, _hops_left(woken_by, agent) - 1, message, connection, route.join)
 
 
 def _hops_left(woken_by: Iterable[Flight], agent: Agent) -> int:
@@ -172,8 +174,18 @@ def _spawned(tower: Tower, parent: Itinerary, message: Message) -> Itinerary:
     )
 
 
-def _queue(tower: Tower, sender: Sender, itinerary: str, hops: int, message: Message, connection: Connection) -> Sent:
-    stop = tower.ground_stop
+def _queue(
+    tower: Tower,
+    sender: Sender,
+    itinerary: str,
+    hops: int,
+    message: Message,
+    connection: Connection,
+    join: Join | None = None,
+) -> Sent:
+    """Store the flight: in the queue, or before the barrier of its receiver."""
+    # What is parked waits for more than the ground stop.
+    stop = tower.ground_stop if join is None else None
     flight = Flight(
         id=tower.new_id(ids.FLIGHT),
         itinerary=itinerary,
@@ -181,7 +193,7 @@ def _queue(tower: Tower, sender: Sender, itinerary: str, hops: int, message: Mes
         receiver=message.to,
         body=message.body,
         created_at=tower.clock(),
-        state=FlightState.HELD if stop else FlightState.QUEUED,
+        state=FlightState.PARKED if join else FlightState.HELD if stop else FlightState.QUEUED,
         held_reason=HeldReason.GROUND_STOP if stop else None,
         reason=f"ground stop: {stop.words()}; `tower ground-stop off` releases it" if stop else None,
         hops_remaining=hops,
@@ -190,6 +202,9 @@ def _queue(tower: Tower, sender: Sender, itinerary: str, hops: int, message: Mes
         not_before=message.not_before,
     )
     flights.insert(connection, flight)
+    if join is not None:
+        joins.deliver(tower, connection, flight, join)
+        return Sent(flight=flights.get(connection, flight.id) or flight)
     events.append(
         connection,
         tower.event(

@@ -46,12 +46,12 @@ def state_of(facts: ChainFacts) -> ChainState:
         return ChainState.WAITING
     if FlightState.HELD in flights:
         return ChainState.WAITING if facts.holds & FOR_A_PERSON else ChainState.HELD
-    if flights & {FlightState.PARKED, FlightState.STRANDED}:
-        return ChainState.STALLED
     if facts.cancelled:
         return ChainState.CANCELLED
     if FlightState.HALTED in flights:
         return ChainState.HALTED
+    if flights & {FlightState.PARKED, FlightState.STRANDED}:
+        return ChainState.STALLED
     if FlightState.DEAD in flights:
         return ChainState.INTERRUPTED
     if flights == {FlightState.CANCELLED}:

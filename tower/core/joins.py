@@ -156,7 +156,8 @@ def arrive(barrier: Barrier, delivery: Delivery, now: float, *, is_answer: bool)
         late = replace(barrier, answered=barrier.answered | {delivery.sender})
         return _closed(late), (Supersede(receiver, (delivery.flight,), words),)
     back = tuple(it.flight for it in barrier.parked) if barrier.is_given_up else ()
-    since = now if barrier.is_given_up or barrier.since is None else barrier.since
+    goes_on = barrier.parked and barrier.since is not None and not barrier.is_given_up
+    since = barrier.since if goes_on else now
     barrier = replace(barrier, parked=(*barrier.parked, delivery), since=since, is_given_up=False)
     return barrier, (*done, Park(receiver, (*back, delivery.flight)))
 

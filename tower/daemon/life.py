@@ -26,7 +26,7 @@ from tower.core.factory import Factory
 from tower.core.records import Event, Process, Run
 from tower.daemon.crash_points import for_keepers
 from tower.daemon.signals import tell_truth, truth, until_told
-from tower.engine import dispatcher, ground_stop, holds, places, recover, residents, retention
+from tower.engine import dispatcher, ground_stop, holds, joins, places, recover, residents, retention
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
 from tower.engine.notices import Notices
@@ -104,6 +104,7 @@ class Life:
             await residents.adopt_open(tower)
             group.cancel_scope.cancel()
         await holds.release(tower, *holds.BY_CONFIGURATION)
+        await joins.look_at_all(tower)
 
     async def _tower(self, store: Store, group: TaskGroup, nursery: Nursery) -> Tower:
         now = time.time()

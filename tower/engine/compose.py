@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from tower.core.environment import Missing
 from tower.core.errors import BusyError
 from tower.core.factory import Access, Agent, Factory, Position, Runner
 from tower.core.launch import Launch, Limits
-from tower.core.payload import Briefing, Part, Peer, estimate_tokens, later_payload, payload, told_anew
+from tower.core.payload import Briefing, Letter, Part, Peer, estimate_tokens, later_payload, payload, told_anew
 from tower.core.records import Flight, Itinerary
 from tower.core.residence import ResidentState
 from tower.core.routes import RouteMode
@@ -27,6 +28,7 @@ from tower.engine.handing_over import handover_for
 from tower.engine.places import resident_folder
 from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
 from tower.engine.tower import Tower
+from tower.store import flights
 from tower.system.files import read_regular, size_of
 
 TOKEN_BYTES: Final = 32
@@ -60,10 +62,13 @@ class Prepared:
     agent: Agent
     runner: Runner
     flight: Flight
+    """The first of those that wake it."""
     chain: Itinerary
     """The itinerary of the flight: its flags, scope and budgets."""
     run_id: str
     token: str = field(repr=False)
+    joined: tuple[Flight, ...] = ()
+    """All that a join released together, in their order; empty: the flight alone wakes it."""
     memory: bytes = b""
     memory_total: int = 0
     handover: str | None = None
@@ -82,6 +87,11 @@ class Prepared:
             itinerary=self.flight.itinerary,
             number=number,
         )
+
+    @property
+    def flights(self) -> tuple[Flight, ...]:
+        """What wakes it, in the order in which it is told."""
+        return self.joined or (self.flight,)
 
     @property
     def token_sha256(self) -> str:
@@ -115,6 +125,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
         chain=chain,
         run_id=tower.new_id(ids.RUN),
         token=tower.chance(TOKEN_BYTES).hex(),
+        joined=await _joined(tower, flight),
         memory=memory,
         memory_total=total,
         handover=await handover_for(tower, agent, flight, turn.process if turn and turn.is_first else None),
@@ -143,6 +154,12 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
             PROGRAM_PAUSE_SEC,
         )
     return replace(prepared, estimate_tokens=estimate)
+
+
+async def _joined(tower: Tower, flight: Flight) -> tuple[Flight, ...]:
+    if flight.joined is None:
+        return ()
+    return tuple(await tower.store.read(partial(flights.together_with, flight=flight)))
 
 
 def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> Launch:
@@ -210,6 +227,7 @@ def _briefing(prepared: Prepared, workspace: str) -> Briefing:
         sender=flight.sender,
         body=flight.body,
         flags=prepared.chain.flags,
+        joined=tuple(Letter(sender=it.sender, body=it.body) for it in prepared.joined),
         memory=prepared.memory,
         memory_total=prepared.memory_total,
         handover=prepared.handover,
@@ -231,7 +249,7 @@ def _may_still_send(factory: Factory, prepared: Prepared, receiver: str) -> bool
     route = factory.route(prepared.agent.name, receiver, prepared.chain.scope)
     if route is not None and route.mode is RouteMode.SPAWN:
         return prepared.chain.spawn_generation < factory.settings.max_spawn_generations
-    return prepared.flight.hops_remaining > 0
+    return min(flight.hops_remaining for flight in prepared.flights) > 0
 
 
 def _place(tower: Tower, prepared: Prepared) -> str:

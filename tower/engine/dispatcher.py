@@ -21,6 +21,7 @@ from tower.core.failpoint import failpoint
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.core.residence import ResidentState
 from tower.core.states import FlightState, Outcome, RunState
+from tower.engine import joins
 from tower.engine.compose import Prepared, prepare
 from tower.engine.conduct import conduct
 from tower.engine.recover import see_through
@@ -182,6 +183,7 @@ def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tup
         )
         if moved:
             events.append(connection, _told(tower, "flight.refused", flight, words=refusal.words))
+            joins.look(tower, connection, flight.itinerary)
     return [
         (prepared, _claim(tower, prepared, connection))
         for prepared in result.starts
@@ -207,7 +209,7 @@ def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
         number=runs.next_number(connection, agent.name),
         queued_at=flight.created_at,
         claimed_at=now,
-        flights=(flight.id,),
+        flights=tuple(it.id for it in prepared.flights),
         follows_run=flight.follows_run,
         prompt_sha256=agent.instructions.sha256(prepared.chain.flags),
         prompt_files=agent.instructions.files(prepared.chain.flags),
@@ -234,7 +236,7 @@ def _told(tower: Tower, type_: str, flight: Flight, run: str | None = None, **da
 
 def explain_waiting(tower: Tower, queue: Sequence[Flight], chains: dict[str, Itinerary]) -> dict[str, str]:
     """For each queued flight, in words, what it waits for: what a round would decide about it now."""
-    queued = [flight for flight in queue if flight.state is FlightState.QUEUED]
+    queued = [it for it in queue if it.state is FlightState.QUEUED and it.joined in (None, it.id)]
     decisions = decide(
         queued,
         factory=tower.factory,

@@ -11,6 +11,7 @@ import anyio
 
 from tower.core.errors import BusyError
 from tower.core.states import FlightState, HeldReason
+from tower.engine import joins
 from tower.engine.preview import is_wanting
 from tower.engine.tower import Tower, log
 from tower.store import events, flights
@@ -43,6 +44,7 @@ async def watch(tower: Tower) -> None:
             log.info("disk.room-again")
         try:
             await _look(tower)
+            await joins.look_at_due(tower)
         except BusyError as error:
             log.warning("holds.failed", error=str(error))
 

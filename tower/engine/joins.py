@@ -1,7 +1,7 @@
-"""Joins, carried out: what a delivery, an ending or a person's word does to the barriers of a chain, in one transaction.
+"""Joins, carried out: what a delivery, an ending or a person's word does to a chain's barriers, in one transaction.
 
-The rules are `core.joins`', the facts `store.waves`'. Whoever ends a flight calls `look` in the transaction that does it;
-whoever may have woken a receiver wakes the dispatcher afterwards.
+The rules are `core.joins`', the facts `store.waves`'. Whoever ends a flight calls `look` in the transaction that does
+it; whoever may have woken a receiver wakes the dispatcher afterwards.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from tower.core import joins
 from tower.core.errors import ConflictError
 from tower.core.factory import Factory
 from tower.core.joins import Action, Barrier, Chain, Delivery, Park, Release, Strand, Supersede
-from tower.core.records import Flight, Itinerary, Wave
+from tower.core.records import Event, Flight, Itinerary, Wave
 from tower.core.routes import Join, Route, usable
 from tower.core.states import FlightState
 from tower.engine.tower import Tower
@@ -168,13 +169,14 @@ def _go_on(
     by: str | None = None,
 ) -> None:
     """Carry out what was done, then all that follows from it."""
-    before = known.chain
     for action in done:
         _carry_out(tower, connection, known, action, by)
     if barrier is not None:
-        woken = {it.receiver for it in done if isinstance(it, Release)}
-        places = waves.places(connection, known.itinerary) if woken else before.places
-        known.chain = replace(before, barriers={**before.barriers, barrier.receiver: barrier}, places=places)
+        known.chain = replace(
+            known.chain,
+            barriers={**known.chain.barriers, barrier.receiver: barrier},
+            places=waves.places(connection, known.itinerary),
+        )
     known.chain, more = joins.look(known.chain, tower.clock())
     for action in more:
         _carry_out(tower, connection, known, action, None)
@@ -204,8 +206,7 @@ def _carry_out(tower: Tower, connection: Connection, known: _Known, action: Acti
                 events.append(connection, _told(tower, connection, "flight.superseded", identity, words=words))
         case Release(receiver=receiver, flights=released):
             _wake(connection, known, receiver, released)
-            number = known.chain.barriers[receiver].wave
-            told = {"flights": list(released), "wave": number} | ({"by": by} if by else {})
+            told: dict[str, Any] = {"flights": list(released)} | ({"by": by} if by else {})
             events.append(connection, tower.event("join.released", itinerary=known.itinerary, agent=receiver, **told))
         case Strand(receiver=receiver, flights=stranded, missing=missing, words=words):
             reason = (
@@ -239,7 +240,7 @@ def _wake(connection: Connection, known: _Known, receiver: str, released: tuple[
     waves.save(connection, known.waves[receiver])
 
 
-def _told(tower: Tower, connection: Connection, type_: str, identity: str, **data: object) -> events.Event:
+def _told(tower: Tower, connection: Connection, type_: str, identity: str, **data: object) -> Event:
     flight = flights.get(connection, identity)
     assert flight is not None  # noqa: S101 (named by a transaction that reads it)
     return tower.event(

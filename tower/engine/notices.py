@@ -34,6 +34,7 @@ WANTED: Final = frozenset(
         "flight.held",
         "flight.dead",
         "help.requested",
+        "join.given-up",
         "resident.quarantined",
         "config.refused",
         "ground-stop.on",

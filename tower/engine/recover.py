@@ -239,6 +239,9 @@ async def retry(tower: Tower, flight_id: str, *, person: str, note: str | None) 
 
     def transaction(connection: Connection) -> Flight:
         flight = flights.get(connection, flight_id)
+        if flight is not None and flight.joined is not None:
+            # What a join released together is done again together.
+            flight = flights.get(connection, flight.joined)
         before = runs.of_flight(connection, flight_id)
         assert flight is not None  # noqa: S101 (looked up by the caller, and never deleted)
         over = flight.state in (FlightState.LANDED, FlightState.DEAD, FlightState.HALTED)

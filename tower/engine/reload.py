@@ -18,7 +18,7 @@ from tower.config.load import Loaded, load
 from tower.config.problems import Problem
 from tower.config.rehearsal import rehearse
 from tower.core.factory import Factory, Runner, Settings
-from tower.engine import holds
+from tower.engine import holds, joins
 from tower.engine.tower import Tower, log
 from tower.store import events, generations
 from tower.store.database import Connection
@@ -84,6 +84,7 @@ class Configuration:
         tower.factory = replace(factory, generation=number, settings=_kept(before, factory))
         tower.loaded_at = at
         await holds.release(tower, *holds.BY_CONFIGURATION)
+        await joins.look_at_all(tower)
         tower.wake()
         return Reloaded(changes=changes, problems=problems, needs_restart=waiting)
 

@@ -18,7 +18,7 @@ from tower.core.launch import ExitRecord
 from tower.core.outcome import Reading, Verdict, verdict
 from tower.core.records import Run
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
-from tower.engine import places
+from tower.engine import joins, places
 from tower.engine.evidence import end_what_is_left, gather
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
@@ -184,6 +184,7 @@ def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None
     )
     for flight in run.flights:
         _move(tower, done, flight, connection)
+    joins.look(tower, connection, run.itinerary)
 
 
 def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -> None:

@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from tower.core.errors import BusyError, TowerError
 from tower.core.states import FlightState, HeldReason, Outcome, RunState
+from tower.engine import joins
 from tower.engine.settle import settle
 from tower.engine.tower import RETRY_SEC, LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
@@ -85,6 +86,7 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
             moved = flights.move(connection, flight, state, reason=reason, **changes)
             if moved and state is not FlightState.QUEUED:
                 events.append(connection, told(f"flight.{state}", flight=flight, words=reason))
+        joins.look(tower, connection, live.run.itinerary)
 
     await tower.persist(transaction)
     tower.free(live)
