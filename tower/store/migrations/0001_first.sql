@@ -45,7 +45,7 @@ CREATE TABLE flights (
   outcome        TEXT,
   ended_at       REAL,
   -- Of those that a join released together: the first of them, and the place of this one.
-  joined         TEXT REFERENCES flights (id),
+  joined         TEXT REFERENCES flights (id) ON DELETE CASCADE,
   place          INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
@@ -62,13 +62,13 @@ CREATE INDEX flights_sent_by ON flights (sender_ref) WHERE sender_ref IS NOT NUL
 
 -- The barrier of a join, in a chain where anything was delivered to it. What is parked there stands in flights.
 CREATE TABLE waves (
-  itinerary TEXT NOT NULL REFERENCES itineraries (id),
+  itinerary TEXT NOT NULL REFERENCES itineraries (id) ON DELETE CASCADE,
   receiver  TEXT NOT NULL,
   number    INTEGER NOT NULL,
   answered  TEXT NOT NULL,
   since     REAL,
   given_up  INTEGER NOT NULL,
-  woke_with TEXT REFERENCES flights (id),
+  woke_with TEXT,
   due_at    REAL,
   PRIMARY KEY (itinerary, receiver)
 ) STRICT, WITHOUT ROWID;
