@@ -66,8 +66,9 @@ for line in sys.stdin:
         done = subprocess.run(argv, capture_output=True, text=True)
         result["answer"] = f"{done.returncode} {done.stderr}"
     elif verb == "late":
-        later = "sleep 0.6; %s -m tower send other late > %s/late 2>&1; echo $? >> %s/late; touch %s/late-done"
-        subprocess.Popen(["sh", "-c", later % (sys.executable, base, base, base)])
+        wait = f"cd {base}; until [ -e over ]; do sleep 0.02; done; "
+        later = f"{sys.executable} -m tower send other late > late 2>&1; echo $? >> late; touch late-done"
+        subprocess.Popen(["sh", "-c", wait + later])
     say(result)
 """
 
@@ -122,6 +123,11 @@ class Stay:
         self.configure(more, **changes)
         self.daemon.start()
         self.ready()
+
+    def reconfigure(self, more: str) -> None:
+        """Change what the agent says beside the rest, and have it heard."""
+        self.configure(more)
+        self.daemon.tower("reload", check=True)
 
     def seen(self) -> dict[str, Any]:
         found = [one for one in self.daemon.api.get("/status")["residents"] if one["agent"] == "res"]
@@ -234,6 +240,8 @@ def test_it_speaks_for_its_turn_and_for_nothing_between_turns(stay: Stay) -> Non
     flights = stay.daemon.api.get("/flights", {"agent": "other"})["flights"]
     assert [one["sender"]["ref"] for one in flights] == [sent["id"]]
     stay.turn("late")
+    stay.ready()
+    (stay.base / "over").touch()
     eventually(lambda: (stay.base / "late-done").exists())
     said = (stay.base / "late").read_text()
     assert "no turn of its process is under way" in said
@@ -269,15 +277,17 @@ def test_a_program_that_goes_in_mid_turn_is_replaced_and_the_policy_decides(stay
 
 
 def test_a_turn_past_its_limit_costs_the_process_and_is_recovered_with_a_handover(stay: Stay) -> None:
-    stay.start('timeout_sec = 1\nrecover_on = ["timeout"]')
+    policy = 'recovery = "manual"\nrecover_on = ["timeout"]'
+    stay.start(policy)
     assert stay.turn("fine")["answer"] == "fine"
     before = stay.seen()["process"]
-    flight = stay.daemon.send("res", "hang")["id"]
-    queued = stay.daemon.until(flight, lambda one: one["attempt"] == 2)
-    assert (queued["runs"][0]["outcome"], queued["runs"][0]["process"]) == ("timed_out", before)
-    stay.ready(other_than=before)
-    (stay.daemon.folder / "program.py").write_text(PROGRAM.replace('"hang"', '"no"'))
-    # Nothing runs longer than a turn may while nothing is asked of it.
+    # The limit is one for this turn alone: a program that is slow to start is not to meet it.
+    stay.reconfigure(f"{policy}\ntimeout_sec = 1")
+    flight = stay.daemon.send("res", "gate open")["id"]
+    held = stay.daemon.until(flight, lambda one: one["state"] == "held")
+    (run,) = held["runs"]
+    assert (held["held_reason"], run["outcome"], run["process"]) == ("recovery", "timed_out", before)
+    stay.reconfigure(policy)
     told = stay.turn("payload")["answer"]
     for words in (
         "this is the first for a new process",
@@ -286,6 +296,14 @@ def test_a_turn_past_its_limit_costs_the_process_and_is_recovered_with_a_handove
         "fine",
     ):
         assert words in told
+    (stay.base / "open").touch()
+    stay.daemon.tower("recover", run["id"], check=True)
+    again = stay.daemon.landed(flight)
+    assert (again["outcome"], again["runs"][-1]["process"]) == ("succeeded", stay.seen()["process"])
+    note = stay.daemon.payload(again["runs"][-1]["id"])
+    assert f"Run {run['id']} did not finish: it ran longer than it may" in note
+    assert "this is the first for a new process" not in note
+    assert len(stay.lines("pids")) == 2
 
 
 def test_a_cancelled_turn_ends_its_process_and_is_no_failure(stay: Stay) -> None:
@@ -359,9 +377,11 @@ def test_a_paused_agent_takes_no_flight_until_it_is_resumed_whatever_restarts(st
 
 
 def test_a_process_is_replaced_after_its_turns_and_ended_when_nothing_comes(stay: Stay) -> None:
-    stay.start("max_turns = 2\nmax_idle_sec = 0.7")
+    stay.start("max_turns = 2")
     processes = [stay.turn(f"turn {number}")["process"] for number in range(3)]
     assert processes[0] == processes[1] != processes[2]
+    # Only now, so that no pause between the turns above can be too long.
+    stay.reconfigure("max_turns = 2\nmax_idle_sec = 0.7")
     idle = stay.until("stopped")
     assert "max_idle_sec" in idle["why"]
     assert stay.alive() == []

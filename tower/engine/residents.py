@@ -167,6 +167,8 @@ async def _follow(tower: Tower, resident: Resident, link: KeeperLink) -> None:
     if resident.residence.state is ResidentState.STARTING and link.protocol == KEEPER_PROTOCOL:
         # A keeper of another version only tells: no turn is asked of it.
         resident.residence = resident.residence.started()
+        # However long the start took, that was no time in which nothing came for it.
+        resident.quiet_since = tower.clock()
     if turn is not None and resident.residence.state is ResidentState.READY:
         turn.live.link = link
         turn.was_alive = True
