@@ -84,7 +84,6 @@ def test_an_interrupt_takes_everything_away(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_demonstration_that_is_killed_takes_its_tower_along(place: Path) -> None:
     with subprocess.Popen([*TOWER, "demo"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 10

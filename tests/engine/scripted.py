@@ -335,7 +335,7 @@ class Scene:
                     failure = error
                 group.cancel_scope.cancel()
         finally:
-            store.close()
+            await store.close()
         if failure is not None:
             raise failure
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from tower.core.errors import BusyError, TowerError
 from tower.core.records import Event
 from tower.store import events, generations
-from tower.store.database import Store
+from tower.store.database import Connection, Store
 from tower.store.migrations import steps
 
 pytestmark = pytest.mark.anyio
@@ -29,11 +31,11 @@ def record(digest: str):
 async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
     store = Store(tmp_path / "t.db")
     assert await store.write(record("a")) == 1
-    store.close()
+    await store.close()
     again = Store(tmp_path / "t.db")
     assert await again.write(record("a")) == 1
     assert await again.write(record("b")) == 2
-    again.close()
+    await again.close()
 
 
 async def test_the_database_is_in_wal_mode_with_full_synchronous(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ async def test_the_database_is_in_wal_mode_with_full_synchronous(tmp_path: Path)
         lambda c: (c.execute("PRAGMA journal_mode").fetchone()[0], c.execute("PRAGMA synchronous").fetchone()[0])
     )
     assert modes == ("wal", 2)
-    store.close()
+    await store.close()
 
 
 async def test_writers_that_wait_together_share_commits_and_all_are_answered(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ async def test_writers_that_wait_together_share_commits_and_all_are_answered(tmp
     assert sorted(event.type for event in written) == sorted(f"t{n}" for n in range(200))
     assert [event.seq for event in written] == list(range(1, 201))
     assert commits < 100
-    store.close()
+    await store.close()
 
 
 async def test_an_operation_that_raises_is_undone_alone(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ async def test_an_operation_that_raises_is_undone_alone(tmp_path: Path) -> None:
     assert sorted(results) == ["bad raised", "one", "two"]
     assert sorted(told) == ["one", "two"]
     assert len(await store.read(lambda c: events.after(c, 0))) == 2
-    store.close()
+    await store.close()
 
 
 async def test_a_full_disk_fails_the_request_and_the_store_goes_on_when_space_returns(tmp_path: Path) -> None:
@@ -107,7 +109,7 @@ async def test_a_full_disk_fails_the_request_and_the_store_goes_on_when_space_re
     await store.write(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone())
     await store.write(lambda c: events.append(c, Event(type="x", at=1.0)))
     assert [event.type for event in await store.read(lambda c: events.after(c, 0))] == ["x"]
-    store.close()
+    await store.close()
 
 
 async def test_readers_do_not_see_a_transaction_under_way_and_cannot_write(tmp_path: Path) -> None:
@@ -115,19 +117,40 @@ async def test_readers_do_not_see_a_transaction_under_way_and_cannot_write(tmp_p
     with pytest.raises(BusyError, match="cannot read from the database"):
         await store.read(record("a"))
     assert await store.write(record("a")) == 1
-    store.close()
+    await store.close()
+
+
+async def test_what_is_under_way_at_the_end_is_finished_and_answered_however_the_waiting_ends(tmp_path: Path) -> None:
+    store = Store(tmp_path / "t.db")
+    begun, go_on = threading.Event(), threading.Event()
+    heard: list[Event] = []
+    store.on_commit(heard.extend)
+
+    def slow(connection: Connection) -> None:
+        events.append(connection, Event(type="last", at=1.0))
+        begun.set()
+        go_on.wait()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(store.write, slow)
+        await anyio.to_thread.run_sync(begun.wait)
+        # As at a stop: nobody waits for it any more, and it is on its way to the disk.
+        group.cancel_scope.cancel()
+        go_on.set()
+        await store.close()
+    assert [event.type for event in heard] == ["last"]
 
 
 async def test_inline_mode_needs_no_thread(tmp_path: Path) -> None:
     store = Store(tmp_path / "t.db", inline=True)
     assert await store.write(record("a")) == 1
     assert await store.read(lambda c: c.execute("SELECT count(*) FROM generations").fetchone()[0]) == 1
-    store.close()
+    await store.close()
 
 
 async def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
-    Store(path).close()
+    await Store(path).close()
     newest = steps()[-1][0]
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {newest + 1}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tower.core.chain import ChainState, state_of
@@ -23,7 +24,7 @@ ADA = Sender(kind="person", name="ada")
 def connection(tmp_path: Path) -> Iterator[Connection]:
     store = Store(tmp_path / "t.db", inline=True)
     yield store._writer
-    store.close()
+    anyio.run(store.close)
 
 
 def chain(connection: Connection, identity: str = "itn_1") -> Itinerary:

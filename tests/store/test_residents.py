@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tower.core.records import RESIDENT_PROCESS, Itinerary, Process, Run, Standing
@@ -18,7 +19,7 @@ from tower.store.database import Connection, Store
 def connection(tmp_path: Path) -> Iterator[Connection]:
     store = Store(tmp_path / "tower.db", inline=True)
     yield store._writer
-    store.close()
+    anyio.run(store.close)
 
 
 def process(connection: Connection, tail: str, **changes: object) -> None:

@@ -84,7 +84,7 @@ class Life:
                         await self._work(tower, manager)
                     group.cancel_scope.cancel()
         finally:
-            store.close()
+            await store.close()
 
     async def _settle_what_was_left(self, tower: Tower, manager: ServiceManager) -> None:
         """Nothing is dispatched before this is done; the service manager is asked for as much time as it takes."""

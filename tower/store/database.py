@@ -116,11 +116,13 @@ class Store:
             return self._read(operation)
         return await anyio.to_thread.run_sync(self._read, operation)
 
-    def close(self) -> None:
-        """Finish what was handed over, then close; later writes never return."""
+    async def close(self) -> None:
+        """Finish what was handed over, then close; later writes never return. Not to be cancelled."""
         if self._thread is not None:
             self._jobs.put(None)
-            self._thread.join()
+            # The loop goes on meanwhile: the writer waits for it to hear of the last commit.
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._thread.join)
         self._writer.close()
         with contextlib.suppress(queue.Empty):
             while True:
