@@ -59,7 +59,7 @@ ERRORS = {
     ),
     "key near to a later one": Case(AGENT + "»privledged = true\n", "agents.solo.privledged", "not a known key", "agents knows"),
     "quoted key": Case(AGENT + '»"a\\u001bb" = 1\n', 'agents.solo."a\\u001bb"', "not a known key", "agents knows"),
-    "later table": Case("[»tiers.light]\nx = 'y'\n" + AGENT, "tiers", "not available yet", "name a model"),
+    "later table": Case("[»copilot]\nusd_per_credit = 1\n" + AGENT, "copilot", "not available yet", "as a runner reports"),
     "unknown pipeline key": Case(AGENT + PIPELINE + "»entri = 1\n", "pipelines.p.entri", "not a known key", "entry?"),
     "unknown flag key": Case(
         AGENT + PIPELINE + "[pipelines.p.flags]\ndeep = { »defautl = true }\n", "pipelines.p.flags.deep.defautl", "not a known key", "default?"
@@ -265,6 +265,32 @@ ERRORS = {
     "args in text": Case(
         AGENT + "[runners.m]\ncommand = ['x', »'-c {args}']\n", "runners.m.command[1]", "beside other text", "of its own"
     ),
+    "no level of effort": Case(
+        AGENT + RUNNER + "efforts = { »hihg = 'x' }\n", "runners.mine.efforts.hihg", 'must be one of "none"', '"high"?'
+    ),
+    "no tier": Case(AGENT + "»tier = 'ligth'\n", "agents.solo.tier", "must be one of", '"light"?'),
+    "no tier of a runner": Case(AGENT + RUNNER + "tiers = { »big = 'x' }\n", "runners.mine.tiers.big", "must be one of", '"light"'),
+    "tier of no runner": Case(
+        AGENT + RUNNER + "[tiers]\nlight = { »mien = 'x' }\n", "tiers.light.mien", "there is no runner 'mien'", "did you mean mine?"
+    ),
+    "unknown tier table": Case(AGENT + "[tiers.»ligth]\n", "tiers.ligth", "not a known key", "did you mean light?"),
+    "no expression": Case(
+        AGENT + RUNNER + "unavailable_patterns = ['a', »'(']\n", "runners.mine.unavailable_patterns[1]", "no regular expression", "backslash"
+    ),
+    "expression of everything": Case(
+        AGENT + RUNNER + "unavailable_patterns = [»'.*']\n", "runners.mine.unavailable_patterns[0]", "matches every line", "rate limit"
+    ),
+    "config_home": Case(AGENT + RUNNER + "»config_home = 'own'\n", "runners.mine.config_home", 'must be one of "inherit"', "inherit"),
+    "tools that nothing enforces": Case(
+        AGENT.replace('"none"', '"mine"') + "»tools = ['read']\n" + RUNNER, "agents.solo.tools", "has no flag that holds", "args of its own"
+    ),
+    "tools of defaults that nothing enforces": Case(
+        "[defaults]\n»tools = []\n" + AGENT.replace('"none"', '"mine"') + RUNNER, "defaults.tools", "has no flag that holds", "args"
+    ),
+    "tools that widen": Case(
+        "[defaults]\ntools = ['read', 'write']\n" + AGENT + "tools = ['read', »'wirte']\n",
+        "agents.solo.tools[1]", "only narrow the tools of [defaults], and wirte is not among them", "did you mean write?",
+    ),
     "signal": Case(AGENT + RUNNER + "»stop_signal = 'KILL'\n", "runners.mine.stop_signal", "must be a signal", "TERM, INT"),
     # prompts
     "two prompts": Case(AGENT + "»prompt_file = 'p.md'\n", "agents.solo.prompt_file", "solo has prompt as well", "one"),
@@ -419,6 +445,25 @@ WARNINGS = {
     ),
     "no place for a model": Case(
         RUNNER + AGENT.replace("none", "mine") + "»model = 'big'\n", "agents.solo.model", "mine has no place for it", "{model}"
+    ),
+    "no place for a context": Case(
+        RUNNER + AGENT.replace("none", "mine") + "»context = '1m'\n", "agents.solo.context", "no place for it", "LAYOVER_CONTEXT"
+    ),
+    "no place for the model of a tier": Case(
+        RUNNER + "tiers = { light = 'small' }\n" + AGENT.replace("none", "mine") + "»tier = 'light'\n",
+        "agents.solo.tier", "mine has no place for the model that it stands for", "{model}",
+    ),
+    "no model for a tier": Case(
+        RUNNER.replace('"agent"', '"agent", "{model}"') + "[defaults]\n»tier = 'light'\n" + AGENT.replace("none", "mine"),
+        "defaults.tier", "runner mine has no model for it", 'tiers = { light = "MODEL" } in [runners.mine]',
+    ),
+    "tier beside a model": Case(AGENT + "model = 'x'\n»tier = 'light'\n", "agents.solo.tier", "has no effect", "one of the two"),
+    "default tier beside a model": Case(
+        "[defaults]\nmodel = 'x'\n»tier = 'light'\n" + AGENT, "defaults.tier", "has no effect", "one of the two"
+    ),
+    "effort that the runner does not have": Case(
+        RUNNER.replace('"agent"', '"agent", "{effort}"') + "efforts = { max = '', xhigh = '' }\n" + AGENT.replace("none", "mine") + "»effort = 'max'\n",
+        "agents.solo.effort", "runner mine does not have it", 'write "high", the nearest',
     ),
     "no place for an effort": Case(
         RUNNER + "[defaults]\n»effort = 'low'\n" + AGENT.replace("none", "mine"), "defaults.effort", "no place", "{effort}"

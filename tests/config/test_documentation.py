@@ -25,6 +25,7 @@ HEADINGS = {
     "runners.*": "## `[runners.NAME]`",
     "agents.*": "## `[agents.NAME]`",
     "routes.*": "## `[[routes]]`",
+    "tiers": "## `[tiers]`",
     "pipelines.*": "## `[pipelines.NAME]`",
 }
 

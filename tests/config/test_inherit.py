@@ -15,6 +15,9 @@ SAMPLES: dict[str, tuple[Any, Any, Any]] = {
     "runner": ("none", "cmd:x", ...),
     "model": ("m1", "m2", None),
     "effort": ("low", "high", None),
+    "tier": ("light", "frontier", None),
+    "context": ("1m", "200k", None),
+    "tools": (("read",), ("write",), ()),
     "persona": ("p1", "p2", None),
     "language": ("Estonian", "German", None),
     "timeout_sec": (1.0, 2.0, ...),
@@ -77,6 +80,38 @@ def test_runner_and_model_are_a_pair(
 ) -> None:
     it = inherit("a", agent, defaults, {})
     assert (it.values["model"], it.origins["model"], it.model_left) == (model, origin, left)
+
+
+TIERS = {"r": {"light": "r-small", "frontier": "r-big"}, "s": {"light": "s-small"}}
+
+
+@pytest.mark.parametrize(
+    ("agent", "defaults", "model", "tier", "origin", "left"),
+    [
+        ({"runner": "r", "tier": "light"}, {}, "r-small", "light", "tier light of agent", None),
+        ({"runner": "r", "tier": "standard"}, {}, None, "standard", "tier standard of agent", None),
+        ({"runner": "r", "tier": "light", "model": "m"}, {}, "m", None, "agent", None),
+        ({"runner": "r", "tier": "light", "model": None}, {}, "r-small", "light", "tier light of agent", None),
+        ({}, {"runner": "r", "tier": "light"}, "r-small", "light", "tier light of defaults", None),
+        ({}, {"runner": "r", "tier": "light", "model": "m"}, "m", None, "defaults", None),
+        ({"tier": "frontier"}, {"runner": "r", "model": "m"}, "r-big", "frontier", "tier frontier of agent", None),
+        ({"tier": None}, {"runner": "r", "tier": "light"}, None, None, "built in", None),
+        ({"tier": None}, {"runner": "r", "model": "m"}, "m", None, "defaults", None),
+        ({"model": None}, {"runner": "r", "tier": "light"}, None, None, "agent", None),
+        ({"model": "n"}, {"runner": "r", "tier": "light"}, "n", None, "agent", None),
+        ({"runner": "s"}, {"runner": "r", "tier": "light"}, "s-small", "light", "tier light of defaults", None),
+        (
+            {"runner": "s"}, {"runner": "r", "tier": "light", "model": "m"},
+            "s-small", "light", "tier light of defaults", None,
+        ),
+        ({"runner": "s", "tier": None}, {"runner": "r", "tier": "light", "model": "m"}, None, None, "runner", "m"),
+    ],
+)  # fmt: skip
+def test_a_model_beats_a_tier_of_its_level_and_a_level_the_one_below(
+    agent: dict[str, Any], defaults: dict[str, Any], model: str | None, tier: str | None, origin: str, left: str | None
+) -> None:
+    it = inherit("a", agent, defaults, {}, TIERS)
+    assert (it.values["model"], it.values["tier"], it.origins["model"], it.model_left) == (model, tier, origin, left)
 
 
 @pytest.mark.parametrize(

@@ -233,3 +233,49 @@ async def test_a_credential_file_stands_in_for_a_variable_and_its_line_end_is_no
         assert keeper.plan.env["API_KEY"] == "s3cr3t"
         assert "s3cr3t" in keeper.plan.secrets
         assert "CREDENTIALS_DIRECTORY" not in keeper.plan.env
+
+
+async def test_what_is_asked_of_a_model_reaches_the_program_and_the_record(scene: Scene) -> None:
+    mine = Runner(
+        name="mine",
+        kind="command",
+        command=("true", "--effort", "{effort}", "--context", "{context}"),
+        efforts={"max": "ultra"},
+    )
+    asks = agent("coder", runner="mine", model="m", effort="max", tier="light", context="1m")
+    async with scene.tower(asks, runners=[mine]):
+        flight = await scene.send("coder")
+        run, plan = await scene.run(flight), (await scene.keeper(flight)).plan
+        assert plan.argv == ("true", "--effort", "ultra", "--context", "1m")
+        assert {name: plan.env[f"LAYOVER_{name}"] for name in ("MODEL", "EFFORT", "TIER", "CONTEXT")} == {
+            "MODEL": "m",
+            "EFFORT": "max",
+            "TIER": "light",
+            "CONTEXT": "1m",
+        }
+        assert (run.effort, run.effort_sent, run.tier, run.context) == ("max", "ultra", "light", "1m")
+
+
+async def test_a_runner_may_give_each_agent_a_home_of_its_own(scene: Scene) -> None:
+    private = Runner(name="mine", kind="command", command=("true",), private_home=True)
+    environ = {"XDG_CONFIG_HOME": "/nowhere/.config"}
+    async with scene.tower(agent("coder", runner="mine"), agent("plain"), runners=[private], environ=environ):
+        env = (await scene.keeper(await scene.send("coder"))).plan.env
+        home = Path(env["HOME"])
+        assert home == scene.state.hangar("coder") / "home"
+        assert home.stat().st_mode & 0o777 == 0o700
+        assert "XDG_CONFIG_HOME" not in env
+        env = (await scene.keeper(await scene.send("plain"))).plan.env
+        assert (env["HOME"], env["XDG_CONFIG_HOME"]) == ("/nowhere", "/nowhere/.config")
+
+
+async def test_a_program_that_prints_that_its_quota_is_gone_uses_up_no_attempt(scene: Scene) -> None:
+    mine = Runner(name="mine", kind="command", command=("true",), unavailable_patterns=("usage limit",))
+    async with scene.tower(agent("coder", runner="mine"), runners=[mine]):
+        flight = await scene.send("coder")
+        keeper = await scene.keeper(flight)
+        await keeper.prints("You hit your usage limit.\n", "stderr")
+        await keeper.exits(0)
+        held, run = await scene.flight(flight), await scene.run(flight)
+        assert (held.held_reason, held.attempt) == (HeldReason.QUOTA, 1)
+        assert (run.outcome, run.reason) == ("unavailable", "the program printed: You hit your usage limit.")

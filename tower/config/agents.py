@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tower.config.asked import check_asked, check_tiers, check_tools, models_by_tier
 from tower.config.composition import Tested
 from tower.config.inherit import Inherited, Origin, inherit
 from tower.config.instructions import InstructionReader, Told
@@ -38,10 +39,12 @@ class AgentReader:
         """Every agent that could be made."""
         defaults = self.tables.defaults.given
         runner_env_from = {name: checked.value.env_from for name, checked in self.tables.runners.items()}
+        tiers = models_by_tier(self.tables)
+        check_tiers(self.tables, self.findings)
         texts = InstructionReader(self.tables, self.library, self.findings)
         agents = {}
         for name, checked in self.tables.agents.items():
-            inherited = inherit(name, checked.given, defaults, runner_env_from)
+            inherited = inherit(name, checked.given, defaults, runner_env_from, tiers)
             agent = self._agent(name, checked, inherited, texts.read(name, checked, inherited))
             if agent is not None:
                 agents[name] = agent
@@ -98,19 +101,9 @@ class AgentReader:
                 f'write model in [agents.{name}] ("" says that this is meant), or move it out of [defaults]',
             )
         self._check_budget(name, inherited, runner)
-        if runner.kind == "command":
-            self._check_model(name, inherited, (*runner.command, *runner.args, *inherited.values["args"]))
+        check_asked(name, checked.given, inherited, runner, self.findings)
+        check_tools(name, inherited, self.tables.defaults.value.tools, runner, self.findings)
         return runner.name
-
-    def _check_model(self, name: str, inherited: Inherited, words: tuple[str, ...]) -> None:
-        """Warn when the words of a command have no place for what is asked of the model."""
-        for key in ("model", "effort"):
-            if inherited.values[key] is not None and not any(f"{{{key}}}" in word for word in words):
-                self.findings.warning(
-                    self._written(name, key, inherited),
-                    f"runner {inherited.values['runner']} has no place for it",
-                    f"write {{{key}}} into its command; the program finds it in LAYOVER_{key.upper()} all the same",
-                )
 
     def _check_budget(self, name: str, inherited: Inherited, runner: Runner) -> None:
         budget = inherited.values["context_budget"]

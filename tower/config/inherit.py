@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from tower.core.factory import Agent
+
+_NO_TIERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({})
 
 
 class Origin(StrEnum):
@@ -29,6 +32,9 @@ INHERITED: Final = (
     "runner",
     "model",
     "effort",
+    "tier",
+    "context",
+    "tools",
     "persona",
     "language",
     "timeout_sec",
@@ -90,14 +96,14 @@ def inherit(
     agent: Mapping[str, Any],
     defaults: Mapping[str, Any],
     runner_env_from: Mapping[str, Sequence[str]],
+    tiers: Mapping[str, Mapping[str, str]] = _NO_TIERS,
 ) -> Inherited:
-    """Resolve the agent `name`. The mappings hold only keys that are set; `runner_env_from` is by declared runner."""
+    """Resolve the agent `name`. The mappings hold only keys that are set.
+
+    `runner_env_from` is by declared runner, `tiers` is runner -> tier -> model.
+    """
     values, origins = _values(agent, defaults)
-    model_left = None
-    if "model" not in agent and values["runner"] != defaults.get("runner", values["runner"]):
-        # A model belongs to the runner that it was written for.
-        model_left = defaults.get("model")
-        values["model"], origins["model"] = None, Origin.RUNNER
+    model_left = _resolve_model(agent, defaults, values, origins, tiers)
     env, origins["env"] = _joined("env", agent, defaults)
     skills, origins["skills"] = _united("skills", agent, defaults)
     return Inherited(
@@ -108,6 +114,38 @@ def inherit(
         origins=origins,
         model_left=model_left,
     )
+
+
+def _resolve_model(
+    agent: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    values: dict[str, Any],
+    origins: dict[str, str],
+    tiers: Mapping[str, Mapping[str, str]],
+) -> str | None:
+    """Settle model and tier: a model beats a tier of its level, and a level the one below.
+
+    Returns the model of `[defaults]` that was left, because the agent names another runner and nothing else.
+    """
+    same = values["runner"] == defaults.get("runner", values["runner"])
+    of_runner = tiers.get(str(values["runner"]), {})
+    # A model belongs to the runner that it was written for; a tier is meant for any.
+    shared = {
+        key: defaults[key]
+        for key, counts in (("model", same), ("tier", "tier" not in agent))
+        if counts and key in defaults
+    }
+    for table, level in ((agent, Origin.AGENT), (shared, Origin.DEFAULTS)):
+        if table.get("tier") is not None and table.get("model") is None:
+            values["model"], origins["model"] = of_runner.get(table["tier"]), f"tier {table['tier']} of {level}"
+            values["tier"], origins["tier"] = table["tier"], level
+            return None
+        if "model" in table:
+            values["model"], origins["model"] = table["model"], level
+            values["tier"] = None
+            return None
+    values["model"], origins["model"] = None, Origin.BUILT_IN if same else Origin.RUNNER
+    return None if same else defaults.get("model")
 
 
 def _values(agent: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

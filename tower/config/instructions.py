@@ -13,7 +13,7 @@ from typing import Final
 
 from tower.config.composition import Composed, Composition, Tested
 from tower.config.files import real
-from tower.config.forms import Role, names_file, persona_text, role_of, skill_of
+from tower.config.forms import Role, SkillCard, names_file, persona_text, role_of, skill_of
 from tower.config.inherit import Inherited, Origin
 from tower.config.known import nearest
 from tower.config.positions import KeyPath
@@ -190,11 +190,22 @@ class InstructionReader:
             if isinstance(card, Fault):
                 self._fault(path, card)
                 continue
+            self._check_tools(name, card, inherited, path)
             skill = Skill(name=card.name, description=card.description, path=str(card.path))
             other = skills.setdefault(skill.name, skill)
             if real(Path(other.path)) != real(card.path):
                 self._findings.error(path, f"agent {name} has another skill {skill.name}, {other.path}", "rename one")
         return tuple(skills.values())
+
+    def _check_tools(self, name: str, card: SkillCard, inherited: Inherited, path: KeyPath) -> None:
+        tools = inherited.values["tools"]
+        for tool in card.requires_tools:
+            if tools is not None and tool not in tools:
+                self._findings.error(
+                    path,
+                    f"skill {card.name} needs the tool {tool}, which the tools of agent {name} leave out",
+                    f"add {tool} to its tools, or leave the skill out",
+                )
 
     def _skill_folders(
         self, name: str, checked: Checked[AgentTable], inherited: Inherited

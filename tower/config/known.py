@@ -20,9 +20,6 @@ _SHARED: Final = {
     "snapshot_writes": "what an agent writes into its snapshot is discarded",
     "reask": "answers are not read as proposals",
     "learnings": "there are no learnings",
-    "tier": "name a model instead",
-    "context": "name a model instead",
-    "tools": "restrict the program through its own arguments",
     "fuel_usd": "chains are bounded by max_hops and max_runs",
     "reserve_usd": "chains are bounded by max_hops and max_runs",
 }
@@ -32,7 +29,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "reserve": "the factory's spending is not limited",
         "rates": "costs are taken as a runner reports them",
         "copilot": "costs are taken as a runner reports them",
-        "tiers": "name a model instead",
     },
     "layover": {
         "http_addr": "the API is served on the control socket alone",
@@ -49,10 +45,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "mcp": "runs are offered no tools",
         "assume_usd": "a run that says nothing of its cost is shown as not reported",
         "usd_per_credit": "costs are taken as a runner reports them",
-        "efforts": "the effort is passed on as it is written",
-        "tiers": "name a model instead",
-        "unavailable_patterns": "a program that is unavailable counts as failed",
-        "config_home": "programs see the tower's home folder",
         "resume": "each run is a new process",
         "own_sandbox": "runs are not confined by a sandbox",
     },
@@ -72,7 +64,8 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "workspace": "all chains work in the live tree",
     },
     "pipelines.*.flags.*": {},
-    "pipelines.*.agents.*": {"context": "name a model instead"},
+    "pipelines.*.agents.*": {},
+    "tiers": {},
 }
 """Table -> key -> what holds until the key is available; `*` stands for a name or an index."""
 
@@ -84,6 +77,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "runners.*.estimate": "estimate of [runners.NAME]",
     "agents.*": "[agents.NAME]",
     "routes.*": "[[routes]]",
+    "tiers": "[tiers]",
     "pipelines.*": "[pipelines.NAME]",
     "pipelines.*.flags.*": "a flag of [pipelines.NAME]",
     "pipelines.*.agents.*": "[pipelines.NAME.agents.AGENT]",

@@ -125,7 +125,7 @@ def _pipeline(name: str, table: PipelineTable, tables: Tables, findings: Finding
         if _known([agent], place, "agent", tables.agent_names, findings):
             _check_choice(agent, place, tables, findings)
         check_placeholders(choice.args, (*place, "args"), findings)
-        values = choice.model_dump(exclude_unset=True, include={"model", "effort"})
+        values = choice.model_dump(exclude_unset=True, include={"model", "effort", "context"})
         choices[agent] = Choice(values=values, args=choice.args)
     return Pipeline(
         name=name,

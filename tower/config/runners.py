@@ -61,6 +61,9 @@ class Runners:
             max_concurrent=table.max_concurrent,
             stop_signal=table.stop_signal,
             protocol=table.protocol,
+            efforts={str(level): word for level, word in table.efforts.items()},
+            unavailable_patterns=table.unavailable_patterns,
+            private_home=table.config_home == "per-agent",
             estimate_base=table.estimate.base,
             estimate_per_byte=table.estimate.per_byte,
         )

@@ -7,7 +7,7 @@ is left to `inherit`, `layout`, `agents` and `checks`; `[layover]` stands in `ov
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -152,6 +152,18 @@ def _trigger(value: Any) -> Any:
     return value
 
 
+def _expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise RefusedValueError(
+            f"is no regular expression: {error}", "put a backslash before what is meant literally"
+        ) from None
+    if re.match(value, ""):
+        raise RefusedValueError("matches every line", 'write what the program prints, such as "rate limit|quota"')
+    return value
+
+
 def _octal_text(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         # 22 and 0o22 are the same to TOML's reader as 22 and 18: nobody can tell what was meant.
@@ -187,8 +199,17 @@ OptionalLimit = Annotated[Limit | None, BeforeValidator(_blank_is_none)]
 Linger = Annotated[float, BeforeValidator(seconds), between(0, 600)]
 Orphan = Annotated[float, BeforeValidator(seconds), between(0, LONGEST_SEC)]
 Concurrency = Annotated[int, between(1, 1024)]
-Effort = Annotated[
-    Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None, BeforeValidator(_blank_is_none)
+EffortLevel = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+EFFORTS: Final[tuple[str, ...]] = get_args(EffortLevel)
+TierName = Literal["light", "standard", "frontier"]
+TIERS: Final[tuple[str, ...]] = get_args(TierName)
+Effort = Annotated[EffortLevel | None, BeforeValidator(_blank_is_none)]
+Tier = Annotated[TierName | None, BeforeValidator(_blank_is_none)]
+Efforts = Annotated[dict[EffortLevel, Short], Field(max_length=100)]
+TiersOfRunner = Annotated[dict[TierName, Short], Field(max_length=3)]
+Tools = Annotated[tuple[Short, ...] | None, BeforeValidator(_as_tuple)]
+Expressions = Annotated[
+    tuple[Annotated[Short, AfterValidator(_expression)], ...], BeforeValidator(_as_tuple), Field(max_length=100)
 ]
 Interruptions = Annotated[
     tuple[Literal["tower_restart", "crash", "lost", "timeout", "stall", "first_output", "failed"], ...],
@@ -204,6 +225,9 @@ class Shared(BaseModel):
     runner: RunnerText | None = None
     model: Words = None
     effort: Effort = None
+    tier: Tier = None
+    context: Words = None
+    tools: Tools = None
     persona: Prose = None
     language: Words = None
     skills: Paths = ()
@@ -275,7 +299,21 @@ class RunnerTable(BaseModel):
     max_concurrent: Concurrency | None = None
     stop_signal: Annotated[Short, AfterValidator(_signal)] = "TERM"
     protocol: Annotated[Literal["jsonl"] | None, BeforeValidator(_protocol)] = None
+    efforts: Efforts = Field(default_factory=dict)
+    tiers: TiersOfRunner = Field(default_factory=dict)
+    unavailable_patterns: Expressions = ()
+    config_home: Literal["inherit", "per-agent"] = "inherit"
     estimate: EstimateTable = EstimateTable()
+
+
+class TiersTable(BaseModel):
+    """`[tiers]`: what each runner's program takes for a tier."""
+
+    model_config = TABLE
+
+    light: Literals = Field(default_factory=dict)
+    standard: Literals = Field(default_factory=dict)
+    frontier: Literals = Field(default_factory=dict)
 
 
 class RouteTable(BaseModel):
@@ -308,6 +346,7 @@ class ChoiceTable(BaseModel):
 
     model: Words = None
     effort: Effort = None
+    context: Words = None
     args: Names = ()
 
 

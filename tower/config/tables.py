@@ -26,6 +26,7 @@ from tower.config.schema import (
     PipelineTable,
     RouteTable,
     RunnerTable,
+    TiersTable,
 )
 from tower.config.wording import describe
 from tower.core.factory import AGENT_NAME_PATTERN, RESERVED_NAMES
@@ -42,10 +43,14 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "pipelines.*": PipelineTable,
     "pipelines.*.flags.*": FlagTable,
     "pipelines.*.agents.*": ChoiceTable,
+    "tiers": TiersTable,
 }
 """Every table that the file may hold, with the model that names its keys."""
 
-TOP: Final = ("layover", "defaults", "runners", "agents", "routes", "pipelines")
+TOP: Final = ("layover", "defaults", "runners", "agents", "routes", "pipelines", "tiers")
+
+_OF_A_KEY: Final = "[key]"
+"""What pydantic puts behind a key that is wrong itself, rather than its value."""
 
 _NAME_HINT: Final = "use at most 64 of a-z, 0-9, _ and -, beginning with a letter"
 
@@ -69,6 +74,7 @@ class Tables:
 
     layover: Checked[LayoverTable]
     defaults: Checked[DefaultsTable]
+    tiers: Checked[TiersTable]
     runners: dict[str, Checked[RunnerTable]] = field(default_factory=dict)
     agents: dict[str, Checked[AgentTable]] = field(default_factory=dict)
     routes: dict[int, Checked[RouteTable]] = field(default_factory=dict)
@@ -103,6 +109,7 @@ def read_tables(document: dict[str, Any], layover: Checked[LayoverTable], findin
     tables = Tables(
         layover=layover,
         defaults=_optional(DefaultsTable, _table(document, "defaults", findings), ("defaults",), findings),
+        tiers=_optional(TiersTable, _table(document, "tiers", findings), ("tiers",), findings),
         agent_names=frozenset(agents),
         runner_names=frozenset(runners),
         pipeline_names=frozenset(pipelines),
@@ -186,8 +193,9 @@ def _validated(
         return Checked(read(_without(table, unsound)), frozenset(unsound))
     except ValidationError as invalid:
         for error in invalid.errors(include_url=False):
-            findings.error((*path, *error["loc"]), *_words(path, error))
-            unsound.add(str(error["loc"][0]))
+            place = [part for part in error["loc"] if part != _OF_A_KEY]
+            findings.error((*path, *place), *_words(path, error))
+            unsound.add(str(place[0]))
     try:
         return Checked(read(_without(table, unsound)), frozenset(unsound))
     except ValidationError:

@@ -88,13 +88,18 @@ def build(
     layover: Mapping[str, str],
     home: str,
     tmpdir: str,
+    private_home: bool = False,
 ) -> Environment | Missing:
     """The whole environment of one run of `agent` by `runner`, or what stands in its way.
 
     `own` is the tower's environment; `credentials` looks a name up where the service manager put secrets; `layover`
-    holds the `LAYOVER_*` values. A literal in `env` beats a forwarded name, and both beat the common names.
+    holds the `LAYOVER_*` values; with `private_home`, `home` is the agent's alone.
+    A literal in `env` beats a forwarded name, and both beat the common names.
     """
     shared = common(own, home=home, tmpdir=tmpdir)
+    if private_home:
+        # These lead programs to the tower's own folders, past the HOME that they are given.
+        shared = {name: value for name, value in shared.items() if not name.startswith("XDG_")}
     declared = _forwarded_names(agent, runner)
     found = {name: own[name] if name in own else credentials(name) for name in declared if not _never(name)}
     forwarded = {name: value for name, value in found.items() if value is not None}

@@ -72,6 +72,12 @@ class Runner:
     stop_signal: str = "TERM"
     assume: int | None = None
     """Micro-dollars charged for a run that says nothing of its cost."""
+    efforts: Mapping[str, str] = field(default_factory=dict)
+    """Level of the scale -> what its program calls it, "" for what it does not have; others are passed as they are."""
+    unavailable_patterns: tuple[str, ...] = ()
+    """Regular expressions for what it prints when quota, sign-in or service are gone."""
+    private_home: bool = False
+    """Each agent has a HOME of its own."""
     estimate_base: float = 711.0
     """Tokens that a payload costs before its first byte; with `estimate_per_byte`, measured once over real prompts."""
     estimate_per_byte: float = 0.82
@@ -101,6 +107,12 @@ class Agent:
     purpose: str | None = None
     model: str | None = None
     effort: str | None = None
+    tier: str | None = None
+    """light, standard or frontier, where the model was asked for by that."""
+    context: str | None = None
+    """How large a context its program is asked for, in the program's own words."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that its program may use; None: whatever it has."""
     persona: str | None = None
     language: str | None = None
     role: str | None = None

@@ -26,7 +26,7 @@ class Choice:
     """What the chains of one pipeline ask of an agent's runner in place of the agent's own."""
 
     values: Mapping[str, str | None] = field(default_factory=dict)
-    """`model` and `effort`, where they are set; None is an explicit none."""
+    """`model`, `effort` and `context`, where they are set; None is an explicit none."""
     args: tuple[str, ...] = ()
     """Added after the agent's."""
 

@@ -174,6 +174,11 @@ class Run:
     model_asked: str | None = None
     model: str | None = None
     effort: str | None = None
+    """On the scale of `effort`, as it was asked for."""
+    effort_sent: str | None = None
+    """What the program was told, in its own words; None when it has none for it."""
+    tier: str | None = None
+    context: str | None = None
     tokens_in: int | None = None
     tokens_cached: int | None = None
     tokens_out: int | None = None

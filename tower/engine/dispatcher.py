@@ -27,6 +27,7 @@ from tower.engine.conduct import conduct
 from tower.engine.recover import see_through
 from tower.engine.tower import RESIDENTS, WORK, LiveRun, OpenTurn, Tower, log
 from tower.engine.turns import conduct_turn, see_turn_through
+from tower.runners import effort_of
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
 
@@ -217,6 +218,9 @@ def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
         token_sha256=prepared.token_sha256 if turn is None else None,
         model_asked=agent.model,
         effort=agent.effort,
+        effort_sent=effort_of(prepared.runner, agent),
+        tier=agent.tier,
+        context=agent.context,
         turn=turn.number if turn else None,
     )
     if turn is None:

@@ -11,7 +11,7 @@ from tower.core.outcome import Evidence
 from tower.core.records import Process
 from tower.core.states import Interruption
 from tower.engine.tower import LiveRun, Tower, log
-from tower.runners import of
+from tower.runners import of, recognised
 from tower.system.files import read_regular
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
@@ -71,11 +71,12 @@ def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
     err = printed(folder, "stderr", -REPORT_BYTES, REPORT_BYTES, is_evidence=True)
     report = read_regular(folder / "out" / "report", REPORT_BYTES, is_evidence=True)
     reading = of(live.runner).read(live.runner, out, None if report is None else report.decode(errors="replace"))
+    tails = out.decode(errors="replace"), err.decode(errors="replace")
     return Evidence(
         exit=read_exit(str(folder)),
-        reading=reading,
-        out_tail=out.decode(errors="replace"),
-        err_tail=err.decode(errors="replace"),
+        reading=recognised(live.runner, reading, *reversed(tails)),
+        out_tail=tails[0],
+        err_tail=tails[1],
         stopping=live.stopping,
         without_exit=without_exit,
         agent=live.agent,

@@ -53,6 +53,8 @@ def environment_of(tower: Tower, program: Program) -> Environment | Missing:
         "LAYOVER_ITINERARY": program.itinerary,
         "LAYOVER_MODEL": agent.model or "",
         "LAYOVER_EFFORT": agent.effort or "",
+        "LAYOVER_TIER": agent.tier or "",
+        "LAYOVER_CONTEXT": agent.context or "",
         "LAYOVER_SOCKET": program.factory.settings.socket,
         "LAYOVER_RUN_TOKEN": program.token,
         "LAYOVER_REPORT": str(folder / "out" / "report"),
@@ -66,8 +68,9 @@ def environment_of(tower: Tower, program: Program) -> Environment | Missing:
         agent=agent,
         runner=program.runner,
         layover=layover,
-        home=_home(tower),
+        home=_home(tower, program),
         tmpdir=str(folder / "tmp"),
+        private_home=program.runner.private_home,
     )
 
 
@@ -107,8 +110,15 @@ def _credential(environ: Mapping[str, str], name: str) -> str | None:
     return None if raw is None else raw.decode(errors="surrogateescape").removesuffix("\n")
 
 
-def _home(tower: Tower) -> str:
-    """The tower's HOME, else the passwd entry's, else (a container's uid may have none) a folder of the tower's own."""
+def _home(tower: Tower, program: Program) -> str:
+    """The agent's own folder where its runner asks for one.
+
+    Else the tower's HOME, else the passwd entry's, else (a container's uid may have none) a folder of the tower's own.
+    """
+    if program.runner.private_home:
+        own = tower.state.hangar(program.agent.name) / "home"
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(own)
     home = tower.environ.get("HOME")
     if home:
         return home

@@ -30,7 +30,7 @@ from tower.engine.resident_output import find_result
 from tower.engine.settle import Settlement, with_consequence, write_down
 from tower.engine.tower import LiveRun, OpenTurn, Resident, Tower, log
 from tower.engine.unstarted import settle_unstarted
-from tower.runners import jsonl, report
+from tower.runners import jsonl, recognised, report
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system.files import write_private
@@ -249,11 +249,13 @@ def _gather(live: LiveRun, turn: OpenTurn, out_from: int | None, folder: Path) -
     reading: Reading = (
         report.without(live.runner, None) if turn.result is None else jsonl.reading(live.runner, turn.result)
     )
+    out = printed(folder, "stdout", begin, out_to - begin).decode(errors="replace")
+    err = printed(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).decode(errors="replace")
     evidence = Evidence(
         exit=read_exit(folder),
-        reading=reading,
-        out_tail=printed(folder, "stdout", begin, out_to - begin).decode(errors="replace"),
-        err_tail=printed(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).decode(errors="replace"),
+        reading=recognised(live.runner, reading, err, out),
+        out_tail=out,
+        err_tail=err,
         stopping=live.stopping,
         agent=live.agent,
         without_exit=Interruption.LOST if turn.was_alive else Interruption.TOWER_RESTART,

@@ -20,7 +20,7 @@ def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...
     Arguments of the runner, then of the agent, are its `$1`, `$2`, ...
     """
     (script,) = runner.command
-    args = fill_command((), (*runner.args, *agent.args), command.values(agent, context))
+    args = fill_command((), (*runner.args, *agent.args), command.values(runner, agent, context))
     return (SHELL, "-c", script, *(("sh", *args) if args else ()))
 
 

@@ -17,7 +17,7 @@ REPORT: Final = "report"
 
 def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...]:
     """The command with its placeholders filled; arguments of the runner, then of the agent."""
-    return fill_command(runner.command, (*runner.args, *agent.args), values(agent, context))
+    return fill_command(runner.command, (*runner.args, *agent.args), values(runner, agent, context))
 
 
 def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
@@ -27,13 +27,13 @@ def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
     return reports.reading(runner, answer(stdout_tail), report, promised=True)
 
 
-def values(agent: Agent, context: Invocation) -> dict[str, str | None]:
+def values(runner: Runner, agent: Agent, context: Invocation) -> dict[str, str | None]:
     """What each placeholder stands for; None is unset."""
     return {
         "prompt": context.prompt,
         "model": agent.model,
-        "effort": agent.effort,
-        "context": None,
+        "effort": effort_of(runner, agent),
+        "context": agent.context,
         "mcp": None,
         "name": agent.name,
         "workspace": context.workspace,
@@ -41,3 +41,8 @@ def values(agent: Agent, context: Invocation) -> dict[str, str | None]:
         "session": context.session,
         "config_dir": context.config_dir,
     }
+
+
+def effort_of(runner: Runner, agent: Agent) -> str | None:
+    """What the program calls the effort that is asked for; None when none is, or it has no word for it."""
+    return None if agent.effort is None else runner.efforts.get(agent.effort, agent.effort) or None

@@ -11,7 +11,7 @@ from tower.runners.invocation import Invocation
 
 def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...]:
     """The program file, its script and what it may echo; without site packages it starts in hundredths of a second."""
-    args = fill_command((), (*runner.args, *agent.args), command.values(agent, context))
+    args = fill_command((), (*runner.args, *agent.args), command.values(runner, agent, context))
     return (context.python, "-I", "-S", context.fake_agent, runner.detail, *args)
 
 
