@@ -24,6 +24,9 @@ def route(sender: str, receiver: str, keys: str = "") -> str:
 ENTRY = agent("a", "entry = true\n")
 
 
+JOIN = "[[routes]]\nfrom = ['a', 'b']\nto = 'c'\n»join = 'all'\n"
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     text: str
@@ -65,6 +68,23 @@ WARNINGS = {
         ENTRY + agent("b", "enabled = false\n") + "[pipelines.p]\n»entry = 'b'\n",
         "pipelines.p.entry", "b is disabled", "enable b",
     ),
+    "a join of two chains": Case(
+        ENTRY + agent("b", "entry = true\n") + agent("c") + JOIN,
+        "routes[0].join", "never wakes c: b cannot deliver in a chain in which a can", "how many are enough",
+    ),
+    "a join behind itself": Case(
+        ENTRY + agent("b") + agent("c") + agent("d") + JOIN + route("c", "b") + route("c", "d"),
+        "routes[0].join", "never wakes c: b cannot deliver in a chain in which a can", "let routes lead",
+    ),
+    "a join with an agent that is disabled": Case(
+        ENTRY + agent("b", "enabled = false\n") + agent("c") + route("a", "b") + JOIN,
+        "routes[1].join", "never wakes c: b cannot deliver", "let routes lead",
+    ),
+    "a sender that cannot afford its flight": Case(
+        "[defaults]\nmax_hops = 3\n" + ENTRY + agent("b") + agent("c") + agent("d")
+        + route("a", "d") + route("d", "b") + JOIN.replace("'all'", "'any'"),
+        "routes[2].join", "b cannot afford the flight to c: no hop is left there (max_hops is 3)", "raise max_hops",
+    ),
 }  # fmt: skip
 
 
@@ -79,6 +99,7 @@ def test_what_cannot_be_reached_is_warned_about_once_and_at_its_place(case: Case
     assert case.hint in problem.hint
 
 
+PLAIN_JOIN = JOIN.replace("»", "")
 REACHED = {
     "by hops that just suffice": "[defaults]\nmax_hops = 2\n" + ENTRY + agent("b") + route("a", "b"),
     "by a chain of its own": "[defaults]\nmax_hops = 1\n" + ENTRY + agent("b") + route("a", "b", SPAWN),
@@ -86,6 +107,8 @@ REACHED = {
     + agent("b")
     + "[pipelines.p]\nentry = 'a'\n[pipelines.q]\nentry = 'b'\n"
     + route("a", "b", "pipelines = ['p', 'q']\n"),
+    "by a join of all that one chain brings": ENTRY + agent("b") + agent("c") + route("a", "b") + PLAIN_JOIN,
+    "by a join of one": ENTRY + agent("b", "entry = true\n") + agent("c") + PLAIN_JOIN.replace("'all'", "1"),
     "by none, and disabled": ENTRY + agent("b", "enabled = false\n") + route("b", "a"),
 }
 

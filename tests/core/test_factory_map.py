@@ -18,7 +18,7 @@ from tower.core.factory import Access, Agent, Factory, Runner, Settings
 from tower.core.factory_map import FactoryMap, LinkKind, document, factory_map
 from tower.core.pipelines import Choice, Pipeline
 from tower.core.prompts import Prompt
-from tower.core.routes import Route, RouteMode
+from tower.core.routes import Join, JoinKind, Route, RouteMode
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -115,6 +115,53 @@ def test_the_map_of_a_pipeline_has_what_its_chains_can_come_to_as_they_have_it()
         ("coder", "coder"),
     }
     assert all(it["pipelines"] is None for it in shown["routes"])
+
+
+BUILD = Join(kind=JoinKind.QUORUM, senders=("tester", "reviewer"), count=1, timeout_sec=1800)
+AUDIT = Join(kind=JoinKind.ALL, senders=("tester", "reviewer"))
+JOINED = factory(
+    *(agent(name) for name in ("tester", "reviewer", "release")),
+    routes=tuple(
+        Route(sender=sender, receiver="release", join=join, pipelines=frozenset({scope}))
+        for scope, join in (("build", BUILD), ("audit", AUDIT))
+        for sender in join.senders
+    ),
+    pipelines=(Pipeline(name="build", entry="tester"), Pipeline(name="audit", entry="reviewer")),
+)
+
+
+def test_each_join_stands_before_its_receiver() -> None:
+    shown = factory_map(JOINED)
+    answer = document(shown)
+    assert answer["joins"] == [
+        {"receiver": "release", "when": "1 of 2 · 30m", "senders": ["tester", "reviewer"]},
+        {"receiver": "release", "when": "all", "senders": ["tester", "reviewer"]},
+    ]
+    assert [(it["from"], it["to"], it["join"], it["pipelines"]) for it in answer["routes"]] == [
+        ("tester", "release", 0, ["build"]),
+        ("reviewer", "release", 0, ["build"]),
+        ("tester", "release", 1, ["audit"]),
+        ("reviewer", "release", 1, ["audit"]),
+    ]
+    releases = [link for link in shown.links if link.kind is LinkKind.RELEASE]
+    assert [(link.source, link.target) for link in releases] == [
+        ("join:release:1", "agent:release"),
+        ("join:release:2", "agent:release"),
+    ]
+    root = parsed(picture(shown))
+    titles = [it.text for it in root.iter(f"{SVG}title")]
+    assert "release wakes once: 1 of 2 · 30m of tester, reviewer" in titles
+    assert "  j0 --> a2" in flowchart(shown).splitlines()
+    assert document(factory_map(JOINED, "audit"))["joins"] == answer["joins"][1:]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(90, "all · 90s"), (3600, "all · 1h"), (172800, "all · 2d"), (0.5, "all · 0.5s")]
+)
+def test_a_duration_is_shown_in_the_unit_that_suits_it(seconds: float, words: str) -> None:
+    join = replace(AUDIT, timeout_sec=seconds)
+    routes = tuple(Route(sender=sender, receiver="release", join=join) for sender in join.senders)
+    assert [it.words for it in factory_map(replace(JOINED, routes=routes)).joins] == [words]
 
 
 def test_a_pipeline_that_there_is_not_has_no_map() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.core.reach import Barrier
-from tower.core.routes import Route, RouteMode
+from tower.core.routes import Join, JoinKind, Route, RouteMode
 from tower.core.ways import UNBOUNDED, WayIn, extent
 
 NAMES = "abcdef"
@@ -55,11 +54,46 @@ def test_a_scoped_route_serves_the_chains_of_its_pipelines_and_those_that_they_o
     assert extent(straight("a"), edges).depth.keys() == set("a")
 
 
+def joined(kind: JoinKind, senders: str, receiver: str, count: int | None = None) -> list[Route]:
+    join = Join(kind=kind, senders=tuple(senders), count=count)
+    return [Route(sender=sender, receiver=receiver, join=join) for sender in senders]
+
+
+def test_a_join_opens_when_one_chain_brings_enough_senders() -> None:
+    fan = [*routes("ab", "ac"), *joined(JoinKind.ALL, "bc", "d")]
+    found = extent(straight("a"), fan)
+    assert found.depth["d"] == 2
+    assert found.opens("d", fan[-1].join)
+    assert extent(straight("b"), fan).missing == {("d", fan[-1].join): frozenset("c")}
+
+
 def test_what_two_chains_deliver_is_not_joined() -> None:
-    join = [Barrier(receiver="d", senders=("b", "c"), needed=2)]
-    assert "d" in extent(straight("a"), routes("ab", "ac", "bd", "cd"), join).depth
-    assert "d" not in extent(straight("a"), routes("ab!", "ac!", "bd", "cd"), join).depth
-    assert "d" not in extent(straight("b", "c"), routes("bd", "cd"), join).depth
+    join = joined(JoinKind.ALL, "bc", "d")
+    for ways, edges in ((straight("a"), routes("ab!", "ac!")), (straight("b", "c"), [])):
+        found = extent(ways, [*edges, *join])
+        assert "d" not in found.depth
+        assert not found.opens("d", join[0].join)
+        assert len(found.missing["d", join[0].join]) == 1
+        assert "d" in extent(ways, [*edges, *join], joined=False).depth
+
+
+def test_a_quorum_opens_without_those_that_are_missing() -> None:
+    join = joined(JoinKind.QUORUM, "bcx", "d", 2)
+    found = extent(straight("a"), [*routes("ab", "ac"), *join])
+    assert found.opens("d", join[0].join)
+    assert found.missing["d", join[0].join] == frozenset("x")
+
+
+def test_a_joined_receiver_has_the_hops_of_the_longest_way_to_it() -> None:
+    join = joined(JoinKind.ALL, "bd", "e")
+    edges = [*routes("ab", "bc", "cd"), *join]
+    assert extent(straight("a"), edges).depth["e"] == 4
+    assert not extent(straight("a"), edges, hops=4).opens("e", join[0].join)
+
+
+def test_a_join_that_no_chain_may_use_opens_for_none() -> None:
+    join = joined(JoinKind.ANY, "ab", "c")
+    assert not extent([], join).opens("c", join[0].join)
 
 
 @given(

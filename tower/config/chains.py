@@ -44,9 +44,12 @@ def check_orchestrators(factory: Factory, findings: Findings) -> None:
 
 
 def _led_to(factory: Factory) -> dict[WayIn, Set[str]]:
-    """Each way in with the agents that it may lead to, whatever the rails; chains opened on the way keep its flags."""
+    """Each way in with the agents that it may lead to, whatever the rails; chains opened on the way keep its flags.
+
+    A person may release a join, so none stands in the way.
+    """
     routes = open_routes(factory)
-    return {way: extent([way], routes).depth.keys() for way in ways_in(factory)}
+    return {way: extent([way], routes, joined=False).depth.keys() for way in ways_in(factory)}
 
 
 def _declared(factory: Factory, way: WayIn) -> Set[str]:

@@ -12,7 +12,7 @@ from tower.config.problems import Findings
 from tower.config.schema import RouteTable
 from tower.config.tables import Tables
 from tower.core.factory import Factory
-from tower.core.routes import RouteMode
+from tower.core.routes import Join, RouteMode
 from tower.core.ways import Extent, extent, open_routes, ways_in
 
 
@@ -23,8 +23,8 @@ def check_reach(factory: Factory, tables: Tables, findings: Findings) -> None:
         path = ("agents", name)
         if agent.description is None:
             findings.warning(path, "has no description", "write one line for the agents that may send to it")
-        if agent.enabled and name not in reach.within.depth:
-            findings.warning(path, *reach.why_not(name))
+        if agent.enabled and name not in reach.within.depth and (why := reach.why_not(name)):
+            findings.warning(path, *why)
     for name, pipeline in factory.pipelines.items():
         if not factory.agents[pipeline.entry].enabled:
             findings.warning(
@@ -34,6 +34,7 @@ def check_reach(factory: Factory, tables: Tables, findings: Findings) -> None:
             )
     for index, checked in tables.routes.items():
         _check_use(index, checked.value, reach, findings)
+        _check_joins(index, checked.value, reach, findings)
 
 
 def _check_use(index: int, table: RouteTable, reach: _Reach, findings: Findings) -> None:
@@ -66,6 +67,33 @@ def _check_use(index: int, table: RouteTable, reach: _Reach, findings: Findings)
         )
 
 
+def _check_joins(index: int, table: RouteTable, reach: _Reach, findings: Findings) -> None:
+    """Warn about joins that let nothing through, and about senders that have no hop left for one."""
+    scope = frozenset(table.pipelines) if table.pipelines is not None else None
+    joins = {
+        (route.receiver, route.join)
+        for route in reach.factory.routes
+        if (route.sender, route.pipelines) == (table.senders[0], scope) and route.receiver in table.receivers
+    }
+    for receiver, join in sorted(joins, key=lambda it: it[0]):
+        if join is not None:
+            if late := reach.late(receiver, join):
+                findings.warning(
+                    ("routes", index, "join"),
+                    f"{' and '.join(late)} cannot afford the flight to {receiver}: no hop is left there (max_hops is"
+                    f" {reach.factory.settings.max_hops})",
+                    "raise max_hops in [defaults], or add a shorter route",
+                )
+            elif absent := reach.absent(receiver, join):
+                others = [sender for sender in join.senders if sender not in absent]
+                what = f"{' and '.join(absent)} cannot deliver in a chain in which {' and '.join(others)} can"
+                findings.warning(
+                    ("routes", index, "join"),
+                    f"never wakes {receiver}: {what if others else 'none of its senders ever delivers'}",
+                    "let routes lead one chain to all that it needs, or write how many are enough",
+                )
+
+
 class _Reach:
     """What the factory's ways in can wake, within the rails and without some of them."""
 
@@ -94,8 +122,28 @@ class _Reach:
         """By the chains of these pipelines, if no rail were."""
         return extent((way for way in self._ways if way.pipeline in pipelines), self._routes)
 
-    def why_not(self, name: str) -> tuple[str, str]:
-        """Sentence and hint for an agent that no chain can wake."""
+    @cached_property
+    def past_joins(self) -> Extent:
+        """If no rail were, and joins let everything through."""
+        return extent(self._ways, self._routes, joined=False)
+
+    def late(self, receiver: str, join: Join) -> list[str]:
+        """The senders of a join that would deliver if chains had more hops."""
+        absent = self.within.missing.get((receiver, join), frozenset())
+        later = self.of_any_depth.missing.get((receiver, join), frozenset()) if absent else absent
+        return [it for it in join.senders if it in absent and it not in later and it in self.within.depth]
+
+    def absent(self, receiver: str, join: Join) -> list[str]:
+        """The senders for want of which a join never opens; none if it is for one that has a warning of its own."""
+        absent = self.within.missing.get((receiver, join), frozenset())
+        agents, depth = self.factory.agents, self.within.depth
+        warned = any(agents[it].enabled and it not in depth and self.why_not(it) is not None for it in absent)
+        if warned or self.within.opens(receiver, join):
+            return []
+        return [it for it in join.senders if it in absent]
+
+    def why_not(self, name: str) -> tuple[str, str] | None:
+        """Sentence and hint for an agent that no chain can wake; None when that is the fault of a join."""
         settings = self.factory.settings
         if name in self.of_any_depth.depth:
             flights = self.of_any_depth.depth[name] + 1
@@ -109,6 +157,8 @@ class _Reach:
                 f" max_spawn_generations is {settings.max_spawn_generations}",
                 'raise max_spawn_generations in [defaults], or write mode = "async" in a route on the way',
             )
+        if name in self.past_joins.depth:
+            return None
         return (
             "nothing can wake it: it is no way in, and no routes lead to it from one",
             "write entry = true, or a route to it",

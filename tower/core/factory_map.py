@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from tower.core.factory import Access, Agent, Factory
 from tower.core.pipelines import Pipeline
-from tower.core.routes import Route, RouteMode
+from tower.core.routes import Join, Route, RouteMode
 from tower.core.ways import Extent, WayIn, extent, open_routes, ways_in
+
+UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+"""In which durations are shown: the largest that goes into one evenly."""
 
 
 class LinkKind(StrEnum):
@@ -86,8 +89,8 @@ class Rendezvous:
     number: int
     """Of several before one receiver, from 1."""
     words: str
-    """When it lets through: `all`, `2 of 3`, `any`."""
-    senders: tuple[str, ...]
+    """When it lets through: `all`, `2 of 3`, `any`; and for how long it waits."""
+    join: Join
 
     @property
     def key(self) -> str:
@@ -137,12 +140,13 @@ def factory_map(factory: Factory, pipeline: str | None = None) -> FactoryMap:
         routes = [route for route in factory.routes if route.serves(way.scope) and route.sender in reach.depth]
         shown = {way.entry, *reach.depth, *(route.receiver for route in routes)}
         names = [name for name in factory.agents if name in shown]
+    joins = tuple(_joins(routes))
     return FactoryMap(
         pipeline=pipeline,
         doors=tuple(_door(way, factory.pipelines) for way in ways),
         cards=tuple(_card(factory.agent_in(name, pipeline), factory, reach) for name in names),
-        joins=(),
-        links=(*(_entry(way) for way in ways), *_links(routes, scoped=pipeline is None)),
+        joins=joins,
+        links=(*(_entry(way) for way in ways), *_links(routes, joins, scoped=pipeline is None)),
     )
 
 
@@ -177,20 +181,41 @@ def _entry(way: WayIn) -> Link:
     return Link(kind=LinkKind.ENTRY, source=door.key, target=f"agent:{way.entry}")
 
 
-def _links(routes: Iterable[Route], *, scoped: bool) -> Iterable[Link]:
-    """One link for each pair and mode, with every pipeline that has it, in the order of the file."""
-    scopes: dict[tuple[str, str, RouteMode], set[str] | None] = {}
+def _joins(routes: Iterable[Route]) -> Iterable[Rendezvous]:
+    """Every join before every receiver, numbered in the order of the file."""
+    known: dict[str, dict[Join, None]] = {}
     for route in routes:
-        ends = (route.sender, route.receiver, route.mode)
-        before = scopes.get(ends, set())
-        scopes[ends] = None if before is None or route.pipelines is None else before | route.pipelines
-    for (sender, receiver, mode), pipelines in scopes.items():
-        yield Link(
-            kind=LinkKind.SPAWN if mode is RouteMode.SPAWN else LinkKind.ROUTE,
-            source=f"agent:{sender}",
-            target=f"agent:{receiver}",
-            pipelines=tuple(sorted(pipelines)) if pipelines and scoped else (),
-        )
+        if route.join is not None:
+            known.setdefault(route.receiver, {})[route.join] = None
+    for receiver, joins in known.items():
+        for number, join in enumerate(joins, start=1):
+            yield Rendezvous(receiver=receiver, number=number, words=_words(join), join=join)
+
+
+def _words(join: Join) -> str:
+    """`all`, `2 of 3 · 30m`."""
+    when = f"{join.count} of {len(join.senders)}" if join.count is not None else str(join.kind)
+    if join.timeout_sec is None:
+        return when
+    unit, size = next((it for it in UNITS if join.timeout_sec % it[1] == 0), UNITS[-1])
+    return f"{when} · {join.timeout_sec / size:g}{unit}"
+
+
+def _links(routes: Iterable[Route], joins: Iterable[Rendezvous], *, scoped: bool) -> Iterable[Link]:
+    """One link for each pair and mode, with every pipeline that has it, in the order of the file."""
+    before = {(it.receiver, it.join): it.key for it in joins}
+    scopes: dict[tuple[LinkKind, str, str], frozenset[str] | None] = {}
+    for route in routes:
+        kind = LinkKind.SPAWN if route.mode is RouteMode.SPAWN else LinkKind.ROUTE
+        target = f"agent:{route.receiver}" if route.join is None else before[route.receiver, route.join]
+        ends = (kind, f"agent:{route.sender}", target)
+        known = scopes.get(ends, frozenset())
+        scopes[ends] = None if known is None or route.pipelines is None else known | route.pipelines
+    for (kind, source, target), pipelines in scopes.items():
+        shown = tuple(sorted(pipelines)) if pipelines and scoped else ()
+        yield Link(kind=kind, source=source, target=target, pipelines=shown)
+    for (receiver, _), key in before.items():
+        yield Link(kind=LinkKind.RELEASE, source=key, target=f"agent:{receiver}")
 
 
 def document(shown: FactoryMap) -> dict[str, Any]:
@@ -218,7 +243,7 @@ def document(shown: FactoryMap) -> dict[str, Any]:
             for card in shown.cards
         ],
         "joins": [
-            {"receiver": join.receiver, "when": join.words, "senders": list(join.senders)} for join in shown.joins
+            {"receiver": join.receiver, "when": join.words, "senders": list(join.join.senders)} for join in shown.joins
         ],
         "routes": [
             {

@@ -13,7 +13,7 @@ from typing import Final
 
 from tower.core.factory import Factory
 from tower.core.reach import Barrier, Place, Reachable, reachable
-from tower.core.routes import Route, RouteMode, Scope
+from tower.core.routes import Join, Route, RouteMode, Scope
 
 UNBOUNDED: Final = 1 << 30
 """As hops or generations: more than any factory has agents."""
@@ -43,6 +43,13 @@ class Extent:
     """Agent that can be woken -> how far below the first the chain lies that wakes it, at the least."""
     deliveries: frozenset[tuple[str, str]]
     """(sender, receiver) that a flight can be sent along, in one chain or to open another."""
+    missing: Mapping[tuple[str, Join], frozenset[str]]
+    """A receiver and its join -> the named senders that cannot deliver, in the chain where fewest are missing."""
+
+    def opens(self, receiver: str, join: Join) -> bool:
+        """Whether the join ever lets anything through to this receiver."""
+        missing = self.missing.get((receiver, join), frozenset(join.senders))
+        return len(join.senders) - len(missing) >= join.needed
 
 
 def ways_in(factory: Factory) -> tuple[WayIn, ...]:
@@ -60,33 +67,49 @@ def open_routes(factory: Factory) -> tuple[Route, ...]:
 def extent(
     ways: Iterable[WayIn],
     routes: Sequence[Route],
-    barriers: Iterable[Barrier] = (),
     *,
     hops: int = UNBOUNDED,
     generations: int = UNBOUNDED,
+    joined: bool = True,
 ) -> Extent:
     """What these ways in can wake when a chain has `hops` flights and chains may open chains `generations` deep.
 
-    `routes` are all that the factory has, those to agents that nothing can be sent to left out.
+    `routes` are all that the factory has, those to agents that nothing can be sent to left out. Without `joined`, a
+    join lets everything through: so it is when a person releases it.
     """
     depth: dict[str, int] = {}
     generation: dict[str, int] = {}
     deliveries: set[tuple[str, str]] = set()
-    barriers = tuple(barriers)
+    missing: dict[tuple[str, Join], frozenset[str]] = {}
     done: set[tuple[str, tuple[Route, ...]]] = set()
     for way in ways:
         usable = tuple(route for route in routes if route.serves(way.scope))
         if (way.entry, usable) in done:
             continue
         done.add((way.entry, usable))
-        for at, chain in _chains(way.entry, usable, barriers, hops, generations):
+        joins = _joins(usable) if joined else {}
+        for at, chain in _chains(way.entry, usable, tuple(joins.values()), hops, generations):
             for agent, left in chain.agents.items():
                 depth[agent] = min(hops - 1 - left, depth.get(agent, UNBOUNDED))
                 generation[agent] = min(at, generation.get(agent, UNBOUNDED))
             deliveries.update(chain.deliveries)
+            for key, barrier in joins.items():
+                absent = {sender for sender in barrier.senders if not chain.brings(sender, barrier.receiver)}
+                missing[key] = min(missing.get(key, frozenset(barrier.senders)), frozenset(absent), key=len)
             if at < generations:
                 deliveries.update((route.sender, route.receiver) for route in _spawning(usable, chain))
-    return Extent(depth=depth, generation=generation, deliveries=frozenset(deliveries))
+    return Extent(depth=depth, generation=generation, deliveries=frozenset(deliveries), missing=missing)
+
+
+def _joins(routes: Iterable[Route]) -> dict[tuple[str, Join], Barrier]:
+    """The barriers before the receivers of these routes, with nothing parked."""
+    return {
+        (route.receiver, route.join): Barrier(
+            receiver=route.receiver, senders=route.join.senders, needed=route.join.needed
+        )
+        for route in routes
+        if route.join is not None
+    }
 
 
 def _chains(

@@ -105,7 +105,7 @@ def join_size(join: Rendezvous) -> tuple[float, float]:
 
 def join(shown: Rendezvous, box: Box) -> str:
     """A join before its receiver."""
-    title = f"{shown.receiver} wakes once: {shown.words} of {', '.join(shown.senders)}"
+    title = f"{shown.receiver} wakes once: {shown.words} of {', '.join(shown.join.senders)}"
     return (
         f'<g class="join" data-receiver="{xml(shown.receiver)}"><title>{xml(title)}</title>'
         + rect("box", box, 5)
