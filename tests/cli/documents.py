@@ -30,6 +30,7 @@ def flight(**changes: Any) -> Document:
         "attempt": 1,
         "outcome": None,
         "ended_at": None,
+        "joined": None,
     } | changes
 
 
@@ -120,6 +121,7 @@ def itinerary(state: str, flights: list[Document], runs: list[Document], **chang
         "cost": "not reported",
         "cost_usd": None,
         "flights": flights,
+        "joins": [],
         "runs": runs,
         "help": [],
         "seq": 1,

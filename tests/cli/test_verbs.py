@@ -321,6 +321,25 @@ def test_cancelling_what_runs_is_not_yet_its_end(fake: FakeTower, cli: Cli) -> N
     assert cli("cancel", RUN).err == f"run {RUN} is being ended\n"
 
 
+def test_a_story_says_what_a_join_waits_for_and_tells_a_run_once(fake: FakeTower, cli: Cli) -> None:
+    other = FLT[:-1] + "2"
+    told = [landed(joined=FLT), landed(id=other, joined=FLT)]
+    words = "the join before writer has tester and waits for critic"
+    document = itinerary("working", told, [ended(flights=[FLT, other])], joins=[{"words": words}, {"words": None}])
+    fake.routes[STORY] = reply(document)
+    out = cli("show", ITN).out
+    assert f"join\t{words}\n" in out
+    assert out.count(RUN) == 1
+    assert out.splitlines()[-1].endswith(f"together with {FLT}")
+
+
+def test_release_a_join(fake: FakeTower, cli: Cli) -> None:
+    fake.routes[f"POST /itineraries/{ITN}/release"] = reply({})
+    result = cli("release", ITN, "writer")
+    assert (result.out, result.err) == (f"{ITN}\n", "writer wakes with what was there\n")
+    assert fake.requests[-1].document == {"agent": "writer"}
+
+
 def test_recover(fake: FakeTower, cli: Cli) -> None:
     fake.routes[f"POST /runs/{RUN}/recover"] = reply(flight(attempt=2))
     result = cli("recover", RUN, "--note", "mind the gap", "--force")

@@ -342,6 +342,43 @@ async def test_cancelling_what_is_parked_what_is_missing_or_all(scene: Scene) ->
         ]
 
 
+async def test_what_a_join_waits_for_is_said_everywhere(scene: Scene) -> None:
+    from control.verbs import verbs
+
+    async with scene.tower(*CREW, routes=edges()):
+        loop = await begun(scene)
+        parked = await loop.says("tester", "fine")
+        await loop.ends("tester")
+        words = "the join before dev has tester and waits for reviewer"
+        queue = await verbs(scene).flights.listing(ANN, waiting=True, state=None, agent=None, limit=10)
+        assert [(it["id"], it["waits_for"]) for it in queue["flights"]] == [(parked, words)]
+        assert (await verbs(scene).flights.show(ANN, parked))["waits_for"] == words
+        story = await verbs(scene).itineraries.show(ANN, (await scene.flight(parked)).itinerary)
+        (join,) = story["joins"]
+        assert (join["words"], join["missing"], join["wave"]) == (words, ["reviewer"], 1)
+        assert join["parked"] == [{"flight": parked, "sender": "tester", "counts": "good"}]
+        await loop.says("reviewer", "fine")
+        story = await verbs(scene).itineraries.show(ANN, (await scene.flight(parked)).itinerary)
+        assert story["joins"][0]["words"] == "the join before dev has tester and waits for the end of reviewer's run"
+
+
+async def test_a_person_releases_what_has_arrived_while_others_are_at_it(scene: Scene) -> None:
+    from control.verbs import verbs
+
+    async with scene.tower(*CREW, routes=edges()):
+        loop = await begun(scene)
+        parked = await loop.delivers("tester", "fine")
+        itinerary = (await scene.flight(parked)).itinerary
+        story = await verbs(scene).itineraries.release(ANN, itinerary, "dev")
+        assert story["joins"][0]["words"] is None
+        await later(0)
+        assert (await loop.devs())[-1].flights == (parked,)
+        late = await loop.delivers("reviewer", "fine")
+        assert (await scene.flight(late)).reason == "dev had been woken without it"
+        (event,) = [it for it in await scene.events() if it.type == "join.released"]
+        assert event.data == {"flights": [parked], "by": "ann"}
+
+
 async def test_what_a_join_released_is_cancelled_and_done_again_as_one(scene: Scene) -> None:
     from control.verbs import verbs
 

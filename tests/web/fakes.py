@@ -21,11 +21,12 @@ from tower.core.callers import Caller
 from tower.core.chain import ChainState
 from tower.core.errors import TowerError
 from tower.core.factory import Agent, Factory, Runner, Settings
+from tower.core.joins import Barrier, Delivery
 from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.prompts import Prompt
 from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
 from tower.core.residence import Residence
-from tower.core.routes import Route
+from tower.core.routes import Join, JoinKind, Route
 from tower.core.states import Cause, RunState
 from tower.engine.tower import Resident
 
@@ -73,6 +74,14 @@ FACTORY = Factory(
 )
 
 
+BARRIER = Barrier(
+    receiver="coder",
+    join=Join(kind=JoinKind.ALL, senders=("tester", "critic"), timeout_sec=60.0),
+    parked=(Delivery(flight="flt_1", sender="critic", hops=2),),
+    since=5.0,
+)
+
+
 def run_view() -> views.View:
     return views.run(RUN, PROCESS, now=4.0)
 
@@ -86,7 +95,13 @@ def help_view() -> views.View:
 
 
 def story_view() -> views.View:
-    return itinerary_view() | {"flights": [views.flight(FLIGHT)], "runs": [run_view()], "help": [help_view()], "seq": 7}
+    return itinerary_view() | {
+        "flights": [views.flight(FLIGHT)],
+        "joins": [views.join(BARRIER)],
+        "runs": [run_view()],
+        "help": [help_view()],
+        "seq": 7,
+    }
 
 
 def status_view() -> views.View:
@@ -156,6 +171,10 @@ class FakeVerbs:
     async def cancel(self, caller: Caller, text: str) -> views.View:
         self._called("cancel", caller, text=text)
         return await FakeVerbs().show(caller, text)
+
+    async def release(self, caller: Caller, text: str, agent: str) -> views.View:
+        self._called("release", caller, text=text, agent=agent)
+        return story_view()
 
     async def recover(self, caller: Caller, text: str, *, note: str | None, force: bool) -> views.View:
         self._called("recover", caller, text=text, note=note, force=force)

@@ -43,6 +43,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
         "GET /itineraries",
         "GET /itineraries/{identity}",
         "POST /itineraries/{identity}/cancel",
+        "POST /itineraries/{identity}/release",
         "GET /runs",
         "GET /runs/{identity}",
         "POST /runs/{identity}/cancel",

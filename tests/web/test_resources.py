@@ -45,6 +45,7 @@ SEND = {"to": "coder", "body": "build"}
         ("GET", "/itineraries?limit=3", None, 200, "listing", {"limit": 3}),
         ("GET", "/itineraries/itn_1", None, 200, "show", {"text": "itn_1", "wait": 0.0, "after": 0}),
         ("POST", "/itineraries/itn_1/cancel", {}, 200, "cancel", {"text": "itn_1"}),
+        ("POST", "/itineraries/itn_1/release", {"agent": "coder"}, 200, "release", {"text": "itn_1", "agent": "coder"}),
         ("GET", "/runs?all=true&agent=coder", None, 200, "listing", {"every": True, "agent": "coder", "limit": 100}),
         ("GET", "/runs/run_1", None, 200, "show", {"text": "run_1"}),
         ("POST", "/runs/run_1/cancel", {}, 202, "cancel", {"text": "run_1"}),

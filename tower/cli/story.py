@@ -60,7 +60,8 @@ def verdict(story: Story) -> Verdict | None:
 def _ended_badly(story: Story) -> Verdict:
     """Told by the first flight that came to this end and says why: its reason tells what can still be done."""
     state = story["state"]
-    told = next((it for it in story["flights"] if it["state"] in (state, "dead") and it["reason"]), None)
+    ended = (state, "stranded" if state == "stalled" else "dead")
+    told = next((it for it in story["flights"] if it["state"] in ended and it["reason"]), None)
     sentence = _ENDED_BADLY[state] if told is None else _ended(told, told["reason"])
     return Verdict(code=exits.FAILED, sentence=sentence, advice=f"see `tower show {story['id']}`")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tower.control import sending, views
@@ -10,7 +11,7 @@ from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError
-from tower.core.records import Flight
+from tower.core.records import Flight, Itinerary
 from tower.core.states import FlightState
 from tower.engine import conduct, joins, recover
 from tower.engine.dispatcher import explain_waiting
@@ -62,7 +63,8 @@ class FlightVerbs:
             return flight, views_of(connection, runs.of_flight(connection, identity), self.tower.clock())
 
         flight, told = await self.tower.store.read(read)
-        words = (await self._waiting(1000))[1] if flight.state is FlightState.QUEUED else {}
+        waits = flight.state in (FlightState.QUEUED, FlightState.PARKED)
+        words = (await self._waiting(1000))[1] if waits else {}
         return views.flight(flight, waits_for=words.get(flight.id)) | {"runs": told}
 
     async def cancel(self, caller: Caller, text: str) -> views.View:
@@ -102,6 +104,20 @@ class FlightVerbs:
             queue = flights.waiting(connection, limit=limit)
             chains = {one: itineraries.get(connection, one) for one in {flight.itinerary for flight in queue}}
             known = {identity: chain for identity, chain in chains.items() if chain is not None}
-            return queue, explain_waiting(self.tower, queue, known)
+            words = explain_waiting(self.tower, queue, known)
+            return queue, words | _parked_words(self.tower, connection, queue, known)
 
         return await self.tower.store.read(read)
+
+
+def _parked_words(
+    tower: Tower, connection: Connection, queue: Iterable[Flight], chains: Mapping[str, Itinerary]
+) -> dict[str, str]:
+    """For each parked flight, what its join waits for."""
+    parked = [flight for flight in queue if flight.state is FlightState.PARKED and flight.itinerary in chains]
+    of_chain = {
+        identity: joins.barriers_of(tower.factory, connection, chains[identity])
+        for identity in {flight.itinerary for flight in parked}
+    }
+    words = {flight.id: joins.words_for(flight, of_chain[flight.itinerary]) for flight in parked}
+    return {identity: said for identity, said in words.items() if said}

@@ -1,4 +1,4 @@
-"""Verbs on itineraries (chains): list, show (and wait for news), cancel."""
+"""Verbs on itineraries (chains): list, show (and wait for news), release a join, cancel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.chain import state_of
 from tower.core.records import Itinerary
-from tower.engine import conduct
+from tower.engine import conduct, joins
 from tower.engine.tower import Tower
 from tower.store import accounts, events, flights, itineraries, lookup, runs
 from tower.store.database import Connection
@@ -68,12 +68,31 @@ class ItineraryVerbs:
         await conduct.stop_every(tower, "cancelled", itinerary=identity)
         return await tower.store.read(lambda connection: self._story(connection, identity))
 
+    async def release(self, caller: Caller, text: str, agent: str) -> views.View:
+        """Wake a receiver with what is parked at its join, or was given up with it. Raises `ConflictError`."""
+        require_person(caller, "release a join")
+        tower = self.tower
+
+        def wake(connection: Connection) -> str:
+            _, identity = lookup.find(connection, text, kind="itinerary")
+            joins.release(tower, connection, identity, agent, person=caller.name)
+            return identity
+
+        identity = await tower.store.write(wake)
+        tower.wake()
+        return await tower.store.read(lambda connection: self._story(connection, identity))
+
     def _story(self, connection: Connection, identity: str) -> views.View:
         itinerary = itineraries.get(connection, identity)
         assert itinerary is not None  # noqa: S101 (found before, and never deleted)
+        barriers = joins.barriers_of(self.tower.factory, connection, itinerary)
         told = runs.of_itinerary(connection, identity)
         return _view(connection, itinerary) | {
-            "flights": [views.flight(flight) for flight in flights.of_itinerary(connection, identity)],
+            "flights": [
+                views.flight(it, waits_for=joins.words_for(it, barriers))
+                for it in flights.of_itinerary(connection, identity)
+            ],
+            "joins": [views.join(barrier) for _, barrier in sorted(barriers.items())],
             "runs": views_of(connection, told, self.tower.clock()),
             "help": [views.help_request(one) for one in accounts.open_of_itinerary(connection, identity)],
             "seq": events.last_seq(connection, itinerary=identity),

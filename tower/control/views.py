@@ -14,6 +14,7 @@ from tower.core import costs
 from tower.core.accounts import HelpRequest, Report
 from tower.core.chain import ChainState
 from tower.core.factory import Agent
+from tower.core.joins import Barrier, Standing
 from tower.core.pipelines import Pipeline
 from tower.core.records import Event, Flight, Itinerary, Process, Run
 from tower.engine.tower import Resident
@@ -53,6 +54,7 @@ def flight(record: Flight, *, waits_for: str | None = None) -> View:
         "attempt": record.attempt,
         "outcome": record.outcome,
         "ended_at": moment(record.ended_at),
+        "joined": record.joined,
     }
     words = waits_for or (record.reason if record.held_reason else None)
     if words:
@@ -132,6 +134,23 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
         "runs_started": record.runs_started,
         "cost": costs.text(sum(known), [source for _, source in charged]) if charged else None,
         "cost_usd": dollars(sum(known)) if known else None,
+    }
+
+
+def join(record: Barrier) -> View:
+    """A join of a chain to which something was delivered, as it stands."""
+    return {
+        "receiver": record.receiver,
+        "join": record.join.count or record.join.kind,
+        "from": list(record.join.senders),
+        "wave": record.wave,
+        "parked": [
+            {"flight": it.flight, "sender": it.sender, "counts": it.standing} for it in record.so_far(*Standing)
+        ],
+        "missing": list(record.missing) if record.parked else [],
+        "given_up": record.is_given_up,
+        "due_at": moment(record.due_at),
+        "words": record.words() if record.parked else None,
     }
 
 

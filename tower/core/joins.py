@@ -65,6 +65,20 @@ class Barrier:
         waits = self.parked and not self.is_given_up and self.since is not None and self.join.timeout_sec is not None
         return (self.since or 0.0) + (self.join.timeout_sec or 0.0) if waits else None
 
+    def words(self) -> str:
+        """How it stands, for people: what it waits for, or that it was given up."""
+        there = ", ".join(it.sender for it in self.so_far(Standing.GOOD)) or "nobody"
+        ending = ", ".join(it.sender for it in self.so_far(Standing.PENDING))
+        coming = [f"the end of {ending}'s run"] if ending else []
+        if len(self.so_far(Standing.GOOD, Standing.PENDING)) < self.join.needed:
+            coming.append(
+                " or ".join(self.missing) if self.join.needed < len(self.join.senders) else ", ".join(self.missing)
+            )
+        if self.join.kind is JoinKind.SETTLED and not ending:
+            coming = ["the end of all that could still deliver"]
+        waits = "was given up without" if self.is_given_up else "waits for"
+        return f"the join before {self.receiver} has {there} and {waits} {' and '.join(coming) or 'nothing'}"
+
     def so_far(self, *standings: Standing) -> tuple[Delivery, ...]:
         """Its deliveries of these standings, in the order of `from`."""
         order = self.join.senders.index

@@ -6,7 +6,7 @@ it; whoever may have woken a receiver wakes the dispatcher afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -101,6 +101,12 @@ def barriers_of(factory: Factory, connection: Connection, itinerary: Itinerary) 
         return {}
     known = _known(connection, itinerary, factory, found, {})
     return {it.receiver: known.chain.barriers[it.receiver] for it in found if it.receiver in known.chain.barriers}
+
+
+def words_for(flight: Flight, barriers: Mapping[str, Barrier]) -> str | None:
+    """For a flight that is parked, in words, what its barrier waits for."""
+    barrier = barriers.get(flight.receiver)
+    return barrier.words() if barrier is not None and flight.state is FlightState.PARKED else None
 
 
 def _read(tower: Tower, connection: Connection, itinerary: str, used: dict[str, Join] | None = None) -> _Known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tower.core.joins import Standing
 from tower.core.residence import ResidentState
 from tower.core.states import Cause, FlightState, HeldReason, Outcome, RunState
 
@@ -54,6 +55,7 @@ class Flight(_Shape):
     attempt: int
     outcome: Outcome | None
     ended_at: Time | None
+    joined: str | None = Field(description="the first of the flights that a join released together with it")
     waits_for: str | None = Field(default=None, description="in words; present while it waits")
 
 
@@ -183,8 +185,29 @@ class HelpRequests(_Shape):
     help: list[HelpRequest]
 
 
+class Delivery(_Shape):
+    flight: str
+    sender: str
+    counts: Standing = Field(description="pending: the run that sent it is not over")
+
+
+class JoinOfChain(_Shape):
+    """A join to which something was delivered."""
+
+    receiver: str
+    join: str | int = Field(description="all, any, settled, or how many")
+    from_: list[str] = Field(alias="from")
+    wave: int
+    parked: list[Delivery]
+    missing: list[str]
+    given_up: bool
+    due_at: Time | None = Field(description="when it is given up at the latest")
+    words: str | None = Field(description="what it waits for; null while nothing is parked")
+
+
 class Story(Itinerary):
     flights: list[Flight]
+    joins: list[JoinOfChain]
     runs: list[Run]
     help: list[HelpRequest] = Field(description="what its runs want of a person, the open ones")
     seq: int = Field(description="the newest event that concerns it; `after` for the next question")

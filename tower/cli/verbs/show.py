@@ -57,20 +57,26 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     yield "since", screen.when(itinerary["created_at"])
     yield "runs", f"{itinerary['runs_started']} of at most {itinerary['max_runs']}"
     yield "cost", itinerary["cost"] or words.NOTHING
+    for join in itinerary["joins"]:
+        if join["words"]:
+            yield "join", join["words"]
 
 
 def _story(itinerary: dict[str, Any]) -> None:
-    """Each flight in order, and under it the runs that it woke."""
+    """Each flight in order, and under it the runs that it woke; of those that a join released together, the first."""
     rows: list[tuple[str, ...]] = []
     for flight in itinerary["flights"]:
         why = words.why(flight, screen.brief)
+        follows = flight["joined"] not in (None, flight["id"])
+        if follows and not why:
+            why = f"together with {screen.shown(flight['joined'])}"
         what = f"{flight['sender']['name']} -> {flight['to']}"
         when = screen.brief(flight["created_at"])
         rows.append((screen.shown(flight["id"]), what, flight["outcome"] or flight["state"], when, "", "", why))
         rows += [
             (screen.shown(run["id"]), f"attempt {run['attempt']} of {run['agent']}", *_how(run))
             for run in itinerary["runs"]
-            if flight["id"] in run["flights"]
+            if flight["id"] in run["flights"] and not follows
         ]
     _gap()
     screen.table(("ID", "WHAT", "STATE", "WHEN", "TOOK", "COST", "REASON"), rows)

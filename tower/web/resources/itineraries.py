@@ -1,4 +1,4 @@
-"""`/itineraries`: chains as stories. List, show (and wait for news), cancel."""
+"""`/itineraries`: chains as stories. List, show (and wait for news), release a join, cancel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from tower.web import shapes
-from tower.web.door import Asking, Door, Identity, Json
+from tower.web.door import Asking, Door, Identity, Json, Text
 from tower.web.stream import while_wanted
 
 router = APIRouter(prefix="/itineraries", tags=["itineraries"])
@@ -51,3 +51,17 @@ async def show(
 async def cancel(identity: Identity, door: Door, caller: Asking) -> Json:
     """End it: what waits is cancelled, what runs is asked to end."""
     return Json(await door.itineraries.cancel(caller, identity))
+
+
+class Release(BaseModel):
+    """Which join to open."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    agent: Text = Field(max_length=200, description="the receiver that is to wake with what is parked before it")
+
+
+@router.post("/{identity}/release", response_model=shapes.Story)
+async def release(identity: Identity, wanted: Release, door: Door, caller: Asking) -> Json:
+    """Wake a receiver with what has been delivered to its join, though somebody is missing."""
+    return Json(await door.itineraries.release(caller, identity, wanted.agent))
