@@ -56,12 +56,12 @@ def check_slots(agents: Mapping[str, Agent], slots: int, findings: Findings) -> 
     if kept > slots:
         findings.error(
             place,
-            f"there are {kept} residents, and {slots} runs may be alive at once",
+            f"there are {kept} residents, and max_concurrent_runs is {slots}",
             f"write max_concurrent_runs = {kept} or more in [defaults]",
         )
     elif kept < len(enabled):
         findings.warning(
             place,
-            f"the {kept} residents keep all {slots} slots, so that no other agent ever starts",
+            "residents keep every slot, so that no other agent ever starts",
             f"write max_concurrent_runs = {kept + 1} or more in [defaults]",
         )

@@ -29,6 +29,7 @@ from tower.config.sources import Source, Sources
 from tower.config.tables import read_layover, read_tables
 from tower.config.texts import Library
 from tower.config.variables import check_variables
+from tower.config.writers import check_writers
 from tower.core.factory import Factory
 
 FILE_NAME: Final = "layover.toml"
@@ -125,6 +126,7 @@ def _read(
         check_orchestrators(factory, findings)
     if not findings.has_errors:
         check_reach(factory, tables, findings)
+        check_writers(factory, tables, findings)
         check_slots(agents, settings.max_concurrent_runs, findings)
     return factory, frozenset(included.watched | library.watched)
 
