@@ -90,8 +90,9 @@ def test_the_example_in_the_reference_is_sound(loads: Loads, tmp_path: Path) -> 
     assert [str(problem) for problem in loaded.problems] == []
 
 
-def test_the_example_factory_is_sound() -> None:
-    loaded = load(Path(__file__).parents[2] / "config", environ={"PATH": os.environ["PATH"]})
+@pytest.mark.parametrize("folder", ["config", "config/loop"])
+def test_the_example_factories_are_sound(folder: str) -> None:
+    loaded = load(Path(__file__).parents[2] / folder, environ={"PATH": os.environ["PATH"]})
     assert [str(problem) for problem in loaded.problems] == []
 
 

@@ -104,6 +104,9 @@ def test_mistakes_around_the_steps(text: str, problem: str) -> None:
         ("{ on_term = 3 }", "step 1, steps must be a list"),
         ("{ on_term = [{ exit = 999 }] }", "step 1, step 1: exit must be a whole number from 0 to 255"),
         ("{ on_term = [{ on_term = [] }] }", "step 1: on_term cannot hold another on_term"),
+        ("{ when = { then = [] } }", "step 1: when needs told or path, and not both"),
+        ("{ when = { told = 'a', path = 'b' } }", "step 1: when needs told or path, and not both"),
+        ("{ when = { told = 'a', then = [{ exit = 999 }] } }", "step 1: when then step 1: exit must be a whole number"),
     ],
 )
 def test_mistakes_in_a_step(step: str, problem: str) -> None:
@@ -139,6 +142,7 @@ EXAMPLES = {
     "ignore": '["SIGINT", "USR1"]',
     "on_term": "[{ exit = 0 }]",
     "fork": "{ setsid = true, double = true, hold_output = true, ignore_term = true, seconds = 1, pids = 'p' }",
+    "when": "{ told = 'x', then = [{ exit = 1 }], otherwise = [{ when = { path = 'p', lines = 2 } }] }",
     "kill": '"STOP"',
     "exit": "255",
 }

@@ -135,6 +135,22 @@ def test_files(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "new/a.txt").read_text() == "x"
 
 
+def test_one_case_and_the_other(run: Run, tmp_path: Path) -> None:
+    told = (
+        "{ when = { told = 'approved', then = [{ say = 'yes' }], otherwise = [{ say = 'no' }] } }, { echo = 'stdin' }"
+    )
+    assert run(told, stdin="it is approved ä".encode()).stdout.decode() == "yes\nit is approved ä"
+    assert run(told, stdin=b"not yet").stdout == b"no\nnot yet"
+    (tmp_path / "two").write_text("a\nb\n")
+    lines = "{ when = { path = 'two', lines = 2, then = [{ say = 'enough' }] } }"
+    more = "{ when = { path = 'two', lines = 3, then = [{ say = 'too much' }] } }"
+    missing = "{ when = { path = 'none', otherwise = [{ read = 'none' }] } }"
+    done = run(f"{lines}, {more}, {missing}")
+    assert (done.stdout, done.returncode) == (b"enough\n", 64)
+    assert b"call 1, step 3 (when)" not in done.stderr
+    assert b"when, otherwise, step 1 (read): No such file" in done.stderr
+
+
 def test_shell_commands(run: Run) -> None:
     assert b"LC_" not in run('{ run = "env" }').stdout
     ran = run('{ say = "before" }, { run = "echo $((6 * 7))" }, { run = "exit 5" }, { say = "never" }')

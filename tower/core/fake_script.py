@@ -254,6 +254,23 @@ def _table(**fields: tuple[Check, object]) -> Check:
     return table
 
 
+_branches: Final = _table(
+    told=(_text, None),
+    path=(_path, None),
+    lines=(_count(0, 1_000_000), 1),
+    then=(_steps, ()),
+    otherwise=(_steps, ()),
+)
+
+
+def _condition(value: object) -> dict[str, Any]:
+    """Steps for one case and for the other: by a text that the run was told, or by a file of so many lines."""
+    read: dict[str, Any] = _branches(value)
+    if (read["told"] is None) == (read["path"] is None):
+        raise ValueError("needs told or path, and not both")
+    return read
+
+
 VERBS: Final[Mapping[str, Check]] = {
     "say": _text,
     "raw": _text,
@@ -284,6 +301,7 @@ VERBS: Final[Mapping[str, Check]] = {
         seconds=(_between(0, MAX_SECONDS), 600.0),
         pids=(_path, None),
     ),
+    "when": _condition,
     "kill": _signal,
     "exit": _count(0, 255),
 }

@@ -54,6 +54,9 @@ class Turn:
 _turns: Final[list[Turn]] = []
 """The one under way; empty for a program that is told once."""
 
+_heard: Final[list[bytes]] = []
+"""What was read of standard input, which can be read once."""
+
 
 def main(argv: list[str]) -> int:
     """Carry out this call's steps; the exit code is the script's to choose, 0 where it chooses none."""
@@ -166,6 +169,8 @@ def _echo(what: str) -> None:
     match what:
         case "stdin" if _turns:
             _tell(_turns[0].payload)
+        case "stdin" if _heard:
+            _tell(_payload())
         case "stdin":
             _copy(0)
         case "env":
@@ -176,6 +181,25 @@ def _echo(what: str) -> None:
             _say(str(_number()))
         case "args":
             _tell("".join(f"{arg}\n" for arg in sys.argv[2:]))
+
+
+def _payload() -> bytes:
+    """All that this call was told."""
+    if _turns:
+        return _turns[0].payload
+    if not _heard:
+        _heard.append(b"".join(iter(lambda: os.read(0, MIB), b"")))
+    return _heard[0]
+
+
+def _when(condition: Mapping[str, Any]) -> None:
+    if condition["told"] is not None:
+        holds = condition["told"].encode() in _payload()
+    else:
+        path = Path(condition["path"])
+        holds = path.exists() and path.read_bytes().count(b"\n") >= condition["lines"]
+    branch = "then" if holds else "otherwise"
+    perform(condition[branch], f"when, {branch}")
 
 
 def _given() -> dict[bytes, bytes]:
@@ -375,6 +399,7 @@ DO: Final[Mapping[str, Callable[[Any], object]]] = {
     "ignore": _ignore,
     "on_term": _on_term,
     "fork": _fork,
+    "when": _when,
     "kill": _kill,
     "exit": sys.exit,
 }
