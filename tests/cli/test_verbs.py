@@ -544,3 +544,61 @@ def test_graph_draws_no_factory_that_has_errors(cli: Cli, nowhere: Path) -> None
     done = cli("graph")
     assert (done.code, done.out) == (exits.CONFIGURATION, "")
     assert "layover.toml:1:9: agents.a" in done.err
+
+
+COMPARED = {
+    "generation": 3,
+    "path": "/f/layover.toml",
+    "changes": ["agents.coder: timeout_sec 3600 -> 60", "agents.old: removed"],
+    "problems": [],
+    "needs_restart": ["layover.socket"],
+    "agents": [
+        {"name": "same", "change": "untouched", "process": None, "held": 0},
+        {"name": "coder", "change": "changed", "process": None, "held": 0},
+        {"name": "kept", "change": "changed", "process": "kept", "held": 0},
+        {"name": "swapped", "change": "changed", "process": "replaced", "held": 0},
+        {"name": "new", "change": "added", "process": None, "held": 0},
+        {"name": "old", "change": "removed", "process": None, "held": 2},
+        {"name": "over", "change": "removed", "process": "ended", "held": 0},
+    ],
+}
+
+
+def test_config_diff_says_what_a_reload_would_change(fake: FakeTower, cli: Cli) -> None:
+    fake.routes["GET /config/diff"] = reply(COMPARED)
+    done = cli("config", "diff")
+    assert done.code == exits.DONE
+    assert done.out.splitlines() == [
+        "agents.coder: timeout_sec 3600 -> 60",
+        "agents.old: removed",
+        "",
+        "coder\tchanged\tits next runs; what runs goes on as it began",
+        "kept\tchanged\tits process goes on",
+        "swapped\tchanged\tits process is replaced after its turn",
+        "new\tadded\tnothing runs yet",
+        "old\tremoved\twhat runs goes on, nothing starts; 2 flights held until it is back",
+        "over\tremoved\tits process ends after its turn",
+    ]
+    assert "layover.socket has changed" in done.err
+    assert "2 changes; 1 agent untouched" in done.err
+    assert json.loads(cli("config", "diff", "--json").out) == {"format": 1, **COMPARED}
+
+
+def test_config_diff_with_a_bad_file_says_that_it_would_be_refused(fake: FakeTower, cli: Cli) -> None:
+    problem = {"file": "f", "line": 1, "column": 2, "key": "a", "sentence": "is bad", "hint": "", "severity": "error"}
+    fake.routes["GET /config/diff"] = reply({**COMPARED, "changes": [], "agents": [], "problems": [problem]})
+    done = cli("config", "diff")
+    assert (done.code, done.out) == (exits.CONFIGURATION, "")
+    assert "f:1:2: a: is bad" in done.err
+    assert "a reload would refuse this file" in done.err
+
+
+def test_config_diff_of_two_files_needs_no_tower(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "old.toml").write_text(GRAPHED)
+    (nowhere / "layover.toml").write_text(GRAPHED.replace("b = {", "b = { model = 'm',"))
+    done = cli("config", "diff", "--from", "old.toml")
+    assert done.code == exits.DONE
+    assert done.out.splitlines()[0] == "agents.b: model none -> 'm'"
+    assert "1 agent untouched" in done.err
+    (nowhere / "old.toml").write_text("x = 1")
+    assert cli("config", "diff", "--from", "old.toml").code == exits.CONFIGURATION

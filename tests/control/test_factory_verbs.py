@@ -14,9 +14,10 @@ from engine.scripted import ANN, Scene, agent, later
 from tower.config.problems import Problem
 from tower.control import Control
 from tower.control.factory import EVENTS_AT_ONCE
+from tower.core.consequences import Change, Consequence
 from tower.core.errors import NotFoundError
 from tower.engine import ground_stop
-from tower.engine.reload import Reloaded
+from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import GroundStop, Tower
 from tower.store import events
 
@@ -196,3 +197,15 @@ async def test_a_reload_says_what_it_led_to(scene: Scene) -> None:
         assert seen["problems"][0]["sentence"] == "is no number"
         assert seen["needs_restart"] == ["layover.socket"]
         assert (await verbs(scene).factory.reload(ANN))["changed"] is False
+
+
+async def test_a_comparison_counts_what_would_be_held(scene: Scene) -> None:
+    gone = Consequence(agent="coder", change=Change.REMOVED, process=None)
+    compared = Compared(changes=("agents.coder: removed",), problems=(PROBLEM,), consequences=(gone,))
+    async with scene.tower(agent("coder"), agent("idler"), max_concurrent_runs=1):
+        for _ in range(3):
+            await scene.send("coder")
+        answer = await verbs(scene, compared=compared).factory.compare(ANN)
+        assert answer["agents"] == [{"name": "coder", "change": "removed", "process": None, "held": 2}]
+        assert (answer["generation"], answer["changes"], answer["needs_restart"]) == (1, ["agents.coder: removed"], [])
+        assert [it["key"] for it in answer["problems"]] == ["a.b"]

@@ -9,19 +9,23 @@ import anyio
 from engine.scripted import Scene, idle
 
 from tower.control import Control
-from tower.engine.reload import Reloaded
+from tower.engine.reload import Compared, Reloaded
 
 T = TypeVar("T")
 
 
-def verbs(scene: Scene, looked: Reloaded | None = None) -> Control:
-    """All verbs; a look at the configuration finds what is given."""
+def verbs(scene: Scene, looked: Reloaded | None = None, compared: Compared | None = None) -> Control:
+    """All verbs; a look at the configuration, and a comparison with it, find what is given."""
 
     async def look() -> Reloaded:
         await anyio.lowlevel.checkpoint()
         return looked or Reloaded()
 
-    return Control.over(scene.now, look)
+    async def compare() -> Compared:
+        await anyio.lowlevel.checkpoint()
+        return compared or Compared()
+
+    return Control.over(scene.now, look, compare)
 
 
 class Answer(Generic[T]):

@@ -49,7 +49,8 @@ async def test_a_good_edit_goes_live_as_a_new_generation_and_says_what_changed(s
         edit(scene, LAYOVER + CODER.replace("Code.", "Code well.") + TESTER)
         done = await configuration.look(tower)
         assert done.changes == ("agents.coder: instructions changed", "agents.tester: added")
-        assert (done.problems, done.needs_restart) == ((), ())
+        assert not [problem for problem in done.problems if problem.is_error]
+        assert done.needs_restart == ()
         assert tower.factory.generation == 2
         assert (await scene.run(started)).generation == 0
         assert (await scene.run(await scene.send("tester"))).generation == 2
@@ -155,3 +156,35 @@ async def test_folders_that_a_bad_edit_names_are_watched_until_a_good_one_comes(
         edit(scene, LAYOVER + CODER)
         await configuration.look(tower)
         assert configuration.watched == before
+
+
+async def test_a_comparison_says_what_a_look_would_change_and_changes_nothing(scene: Scene) -> None:
+    async with followed(scene, LAYOVER + CODER + TESTER) as (tower, configuration):
+        before = tower.factory
+        edit(scene, LAYOVER.replace('state"', 'elsewhere"') + CODER.replace("Code.", "Code well."))
+        found = await configuration.compare(tower)
+        assert found.changes[-2:] == ("agents.coder: instructions changed", "agents.tester: removed")
+        assert "layover.state_dir" in found.needs_restart
+        assert [(it.agent, it.change) for it in found.consequences] == [("coder", "changed"), ("tester", "removed")]
+        assert tower.factory is before
+        assert not [event for event in await scene.events() if event.type.startswith("config.")]
+
+
+async def test_a_comparison_with_a_bad_file_has_its_problems_and_no_consequences(scene: Scene) -> None:
+    async with followed(scene, LAYOVER + CODER) as (tower, configuration):
+        edit(scene, LAYOVER + CODER + "timeout = 3\n")
+        found = await configuration.compare(tower)
+        assert [it.key for it in found.problems] == ["agents.coder.timeout"]
+        assert (found.changes, found.consequences, tower.problems) == ((), (), ())
+
+
+async def test_a_comparison_under_a_rehearsal_sees_its_runner_alone(scene: Scene) -> None:
+    robot = Runner(name="cmd:echo", kind="cmd", command=("echo rehearsed",))
+    async with followed(scene, LAYOVER + CODER, robot) as (tower, configuration):
+        edit(scene, LAYOVER + CODER.replace("Code.", "Code well."))
+        await configuration.look(tower)
+        edit(scene, LAYOVER + CODER.replace("cmd:true", "cmd:exit 3"))
+        found = await configuration.compare(tower)
+        assert [change for change in found.changes if change.startswith("agents.")] == [
+            "agents.coder: instructions changed"
+        ]

@@ -19,6 +19,7 @@ from tower.control.runs import LogPage
 from tower.core.accounts import HelpRequest, Report
 from tower.core.callers import Caller
 from tower.core.chain import ChainState
+from tower.core.consequences import Change, Consequence, ProcessChange
 from tower.core.errors import TowerError
 from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.joins import Barrier, Delivery
@@ -231,6 +232,18 @@ class FakeVerbs:
     async def reload(self, caller: Caller) -> views.View:
         self._called("reload", caller)
         return {"changed": False, "generation": 1, "changes": [], "problems": [], "needs_restart": []}
+
+    async def compare(self, caller: Caller) -> views.View:
+        self._called("compare", caller)
+        changed = Consequence(agent="coder", change=Change.CHANGED, process=ProcessChange.KEPT)
+        return {
+            "generation": 1,
+            "path": "/f/layover.toml",
+            "changes": [],
+            "problems": [],
+            "needs_restart": [],
+            "agents": [views.consequence(changed, 2)],
+        }
 
     async def ground_stop_on(self, caller: Caller, why: str) -> views.View:
         self._called("ground_stop_on", caller, why=why)

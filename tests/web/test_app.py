@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from tower.control import views
 from tower.core.factory_map import document, factory_map
 from tower.web import shapes
+from tower.web.route_map import Graph
 
 from .conftest import Served
 from .fakes import AGENT, FACTORY, FLIGHT, FakeVerbs, itinerary_view, run_view, status_view, story_view
@@ -64,6 +65,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
         "POST /agents/{name}/pause",
         "POST /agents/{name}/resume",
         "GET /events",
+        "GET /config/diff",
         "POST /reload",
         "POST /ground-stop",
         "DELETE /ground-stop",
@@ -122,7 +124,7 @@ def test_nothing_is_loaded_from_elsewhere(door: Served) -> None:
         (shapes.Story, story_view()),
         (shapes.Agent, views.agent(AGENT)),
         (shapes.Status, status_view()),
-        (shapes.Graph, document(factory_map(FACTORY))),
+        (Graph, document(factory_map(FACTORY))),
     ],
 )
 def test_shapes_fit_what_control_answers(shape: type[BaseModel], answer: dict[str, Any]) -> None:
@@ -134,3 +136,4 @@ def test_shapes_fit_what_control_answers(shape: type[BaseModel], answer: dict[st
 @pytest.mark.anyio
 async def test_reload_fits_its_shape() -> None:
     shapes.Reloaded.model_validate(await FakeVerbs().reload(None))  # type: ignore[arg-type]
+    shapes.Compared.model_validate(await FakeVerbs().compare(None))  # type: ignore[arg-type]

@@ -62,6 +62,7 @@ SEND = {"to": "coder", "body": "build"}
         ("GET", "/agents/coder/prompt?body=say%20hi", None, 200, "prompt", {"name": "coder", "body": "say hi"}),
         ("GET", "/pipelines", None, 200, "pipelines", {}),
         ("GET", "/graph?pipeline=build", None, 200, "mapped", {"pipeline": "build"}),
+        ("GET", "/config/diff", None, 200, "compare", {}),
         ("POST", "/reload", {}, 200, "reload", {}),
         ("POST", "/ground-stop", {"why": "fire"}, 200, "ground_stop_on", {"why": "fire"}),
         ("DELETE", "/ground-stop", None, 200, "ground_stop_off", {}),

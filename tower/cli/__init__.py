@@ -21,7 +21,7 @@ from tower.core.errors import TowerError
 
 SECTIONS: Final = {
     "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents"),
-    "Before it": ("init", "validate", "graph", "prompt"),
+    "Before it": ("init", "validate", "graph", "prompt", "config"),
     "Work in": ("send", "wait", "cancel", "release", "recover", "retry"),
     "Looking": ("status", "ps", "queue", "show", "diff", "logs", "help-requests", "pipelines"),
     "Around it": ("demo",),

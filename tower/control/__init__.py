@@ -15,7 +15,7 @@ from tower.control.itineraries import ItineraryVerbs
 from tower.control.notes import NoteVerbs
 from tower.control.own import OwnVerbs
 from tower.control.runs import RunVerbs
-from tower.engine.reload import Reloaded
+from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import Tower
 
 
@@ -32,10 +32,15 @@ class Control:
     notes: NoteVerbs
 
     @classmethod
-    def over(cls, tower: Tower, look_at_configuration: Callable[[], Awaitable[Reloaded]]) -> Control:
+    def over(
+        cls,
+        tower: Tower,
+        look_at_configuration: Callable[[], Awaitable[Reloaded]],
+        compare_configuration: Callable[[], Awaitable[Compared]],
+    ) -> Control:
         """The verbs that act on `tower`."""
         return cls(
-            FactoryVerbs(tower, look_at_configuration),
+            FactoryVerbs(tower, look_at_configuration, compare_configuration),
             FlightVerbs(tower),
             ItineraryVerbs(tower),
             RunVerbs(tower),

@@ -14,6 +14,7 @@ from tower.control.addressing import unknown_pipeline
 from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
+from tower.core.consequences import Change
 from tower.core.errors import NotFoundError
 from tower.core.factory import Agent, Factory
 from tower.core.residence import ResidentState
@@ -21,7 +22,7 @@ from tower.core.states import FlightState
 from tower.engine import ground_stop, standing
 from tower.engine.bus import ALL
 from tower.engine.preview import preview
-from tower.engine.reload import Reloaded
+from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import Tower
 from tower.store import accounts, events, flights, lookup, runs
 from tower.store.database import Connection
@@ -38,6 +39,7 @@ class FactoryVerbs:
 
     tower: Tower
     look_at_configuration: Callable[[], Awaitable[Reloaded]]
+    compare_configuration: Callable[[], Awaitable[Compared]]
 
     async def status(self, caller: Caller) -> views.View:
         """One screen of truth."""
@@ -151,6 +153,25 @@ class FactoryVerbs:
             "changes": list(result.changes),
             "problems": [views.problem(problem) for problem in result.problems],
             "needs_restart": list(result.needs_restart),
+        }
+
+    async def compare(self, caller: Caller) -> views.View:
+        """What a reload would change, agent by agent; nothing is."""
+        require_person(caller, "compare the configuration")
+        found = await self.compare_configuration()
+
+        def read(connection: Connection) -> dict[str, int]:
+            gone = [it.agent for it in found.consequences if it.change is Change.REMOVED]
+            return {name: flights.pending_for(connection, name) for name in gone}
+
+        waiting = await self.tower.store.read(read)
+        return {
+            "generation": self.tower.factory.generation,
+            "path": self.tower.factory.path,
+            "changes": list(found.changes),
+            "problems": [views.problem(problem) for problem in found.problems],
+            "needs_restart": list(found.needs_restart),
+            "agents": [views.consequence(it, waiting.get(it.agent, 0)) for it in found.consequences],
         }
 
     async def ground_stop_on(self, caller: Caller, why: str) -> views.View:

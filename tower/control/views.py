@@ -13,6 +13,7 @@ from tower.config.problems import Problem
 from tower.core import costs
 from tower.core.accounts import HelpRequest, Report
 from tower.core.chain import ChainState
+from tower.core.consequences import Consequence
 from tower.core.factory import Agent
 from tower.core.joins import Barrier, Standing
 from tower.core.pipelines import Pipeline
@@ -167,6 +168,11 @@ def event(record: Event) -> View:
         "agent": record.agent,
         "data": dict(data),
     }
+
+
+def consequence(record: Consequence, held: int) -> View:
+    """What a reload would do to an agent, and to `held` flights that wait for it."""
+    return {"name": record.agent, "change": record.change, "process": record.process, "held": held}
 
 
 def problem(record: Problem) -> View:

@@ -147,7 +147,9 @@ class Life:
     async def _open_door(self, tower: Tower) -> AsyncIterator[None]:
         """The control socket and the application behind it."""
         settings = tower.factory.settings
-        control = Control.over(tower, partial(self.configuration.look, tower))
+        control = Control.over(
+            tower, partial(self.configuration.look, tower), partial(self.configuration.compare, tower)
+        )
         access = Access(
             socket_group=settings.socket_group,
             keeper_sockets=str(self.state.keepers),

@@ -17,6 +17,7 @@ from tower.config.changes import RESTART, diff, needs_restart
 from tower.config.load import Loaded, load
 from tower.config.problems import Problem
 from tower.config.rehearsal import rehearse
+from tower.core.consequences import Consequence, consequences
 from tower.core.factory import Factory, Runner, Settings
 from tower.engine import holds, joins
 from tower.engine.tower import Tower, log
@@ -33,6 +34,17 @@ class Reloaded:
     needs_restart: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What a look at the configuration would lead to."""
+
+    changes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    needs_restart: tuple[str, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
+    """For every agent; empty when the file has errors, since then nothing changes."""
+
+
 class Configuration:
     """The file that the tower follows. One look at a time; the last good generation stays live."""
 
@@ -46,14 +58,33 @@ class Configuration:
     async def look(self, tower: Tower) -> Reloaded:
         """Read the file and go over to it if it is good. Raises `BusyError` when that could not be written down."""
         async with self._lock:
-            read = partial(load, self.path, environ=tower.environ)
-            loaded: Loaded = await anyio.to_thread.run_sync(read)
+            loaded = await self._read(tower)
             self.watched |= loaded.watched
             if loaded.factory is None:
                 return await self._keep_the_last(tower, loaded)
             self.watched = loaded.watched
-            factory = rehearse(loaded.factory, self._rehearsal) if self._rehearsal else loaded.factory
-            return await self._go_over(tower, factory, loaded.problems)
+            return await self._go_over(tower, loaded.factory, loaded.problems)
+
+    async def compare(self, tower: Tower) -> Compared:
+        """Read the file and say what `look` would change; nothing is."""
+        loaded = await self._read(tower)
+        if loaded.factory is None:
+            return Compared(problems=loaded.problems)
+        before = tower.factory
+        after = before if loaded.factory.digest == before.digest else loaded.factory
+        return Compared(
+            changes=diff(before, after),
+            problems=loaded.problems,
+            needs_restart=needs_restart(before, loaded.factory),
+            consequences=consequences(before, after),
+        )
+
+    async def _read(self, tower: Tower) -> Loaded:
+        read = partial(load, self.path, environ=tower.environ)
+        loaded: Loaded = await anyio.to_thread.run_sync(read)
+        if loaded.factory is None or self._rehearsal is None:
+            return loaded
+        return replace(loaded, factory=rehearse(loaded.factory, self._rehearsal))
 
     async def _keep_the_last(self, tower: Tower, loaded: Loaded) -> Reloaded:
         if loaded.problems != tower.problems:

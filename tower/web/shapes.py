@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tower.core.consequences import Change, ProcessChange
 from tower.core.joins import Standing
 from tower.core.residence import ResidentState
 from tower.core.states import Cause, FlightState, HeldReason, Outcome, RunState
@@ -274,56 +275,6 @@ class Pipelines(_Shape):
     pipelines: list[Pipeline]
 
 
-class WayIn(_Shape):
-    """Where chains begin."""
-
-    agent: str
-    pipeline: str | None = Field(description="null: a person may send straight to the agent")
-    description: str | None
-
-
-class DrawnAgent(_Shape):
-    """An agent as the route map shows it."""
-
-    name: str
-    runner: str
-    model: str | None
-    effort: str | None
-    description: str | None
-    access: str = Field(description="read-write or read-only")
-    resident: bool
-    enabled: bool
-    depth: int | None = Field(description="flights before it in its chain, at the fewest; null: nothing wakes it")
-
-
-class DrawnJoin(_Shape):
-    """A receiver that waits for its senders."""
-
-    receiver: str
-    when: str = Field(examples=["all", "2 of 3"])
-    senders: list[str]
-
-
-class DrawnRoute(_Shape):
-    """Who may send to whom."""
-
-    sender: str = Field(alias="from")
-    to: str
-    mode: str = Field(description="async or spawn")
-    join: int | None = Field(description="index of the join that it ends at")
-    pipelines: list[str] | None = Field(description="only their chains may use it; null: all that are shown")
-
-
-class Graph(_Shape):
-    """The route map."""
-
-    pipeline: str | None
-    ways_in: list[WayIn]
-    agents: list[DrawnAgent]
-    joins: list[DrawnJoin]
-    routes: list[DrawnRoute]
-
-
 class Problem(_Shape):
     """One thing that is wrong with the configuration."""
 
@@ -385,6 +336,26 @@ class Status(_Shape):
 
 class Recovered(_Shape):
     recovered: int
+
+
+class Consequence(_Shape):
+    """What a reload would do to an agent."""
+
+    name: str
+    change: Change
+    process: ProcessChange | None = Field(description="what becomes of a resident's; null: it is none")
+    held: int = Field(description="flights that wait for it and would be held")
+
+
+class Compared(_Shape):
+    """What a reload would change."""
+
+    generation: int
+    path: str
+    changes: list[str]
+    problems: list[Problem]
+    needs_restart: list[str]
+    agents: list[Consequence]
 
 
 class Reloaded(_Shape):

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tower.core.drawing.mermaid import flowchart
 from tower.core.drawing.svg import picture
 from tower.core.factory_map import document, factory_map
-from tower.web import shapes
 from tower.web.door import Asking, Door, Json
+from tower.web.route_map import Graph
 
 router = APIRouter(tags=["pipelines"])
 
@@ -49,7 +49,7 @@ class Wanted(BaseModel):
 
 @router.get(
     "/graph",
-    response_model=shapes.Graph,
+    response_model=Graph,
     responses={200: {"content": {"image/svg+xml": {}, "text/vnd.mermaid": {}}}},
 )
 async def graph(wanted: Annotated[Wanted, Query()], request: Request, door: Door, caller: Asking) -> Response:

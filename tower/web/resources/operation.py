@@ -25,6 +25,12 @@ async def reload(door: Door, caller: Asking) -> Json:
     return Json(await door.factory.reload(caller))
 
 
+@router.get("/config/diff", response_model=shapes.Compared)
+async def compare(door: Door, caller: Asking) -> Json:
+    """What a reload would change, agent by agent; nothing is."""
+    return Json(await door.factory.compare(caller))
+
+
 @router.post("/ground-stop", response_model=shapes.Status)
 async def engage(wanted: GroundStop, door: Door, caller: Asking) -> Json:
     """Engage the kill switch: nothing starts, sends are held, runs are ended. Engaging twice is fine."""
