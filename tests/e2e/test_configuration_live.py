@@ -150,3 +150,103 @@ def test_included_files_are_followed(daemon: Daemon) -> None:
     assert generation(daemon) == 3
     shutil.rmtree(daemon.folder / "agents")
     eventually(lambda: [agent["name"] for agent in daemon.api.get("/status")["agents"]] == ["one"])
+
+
+def test_a_config_map_is_followed_through_its_swaps(daemon: Daemon) -> None:
+    """As an orchestrator mounts it: every file is a link through `..data`, which is swapped by a rename."""
+    daemon.configure(ONE.format(answer="v1").replace('prompt = "Go."', 'prompt_file = "one.md"'))
+    text = daemon.config.read_text()
+    daemon.config.unlink()
+
+    def mount(version: str) -> None:
+        (daemon.folder / f"..{version}").mkdir()
+        (daemon.folder / f"..{version}" / "layover.toml").write_text(text.replace("v1", version))
+        (daemon.folder / f"..{version}" / "one.md").write_text(f"Go {version}.\n")
+        (daemon.folder / "..new").symlink_to(f"..{version}")
+        (daemon.folder / "..new").rename(daemon.folder / "..data")
+
+    mount("v1")
+    for name in ("layover.toml", "one.md"):
+        (daemon.folder / name).symlink_to(f"..data/{name}")
+    daemon.start()
+    for number, version in enumerate(["v2", "v3"], start=2):
+        mount(version)
+        eventually(lambda number=number: generation(daemon) == number)
+        shutil.rmtree(daemon.folder / f"..v{number - 1}")
+        run = daemon.landed(daemon.send("one")["id"])["runs"][0]
+        assert daemon.answer(run["id"]) == version
+    assert not daemon.api.get("/status")["problems"]
+
+
+def test_a_half_written_file_is_a_bad_edit_until_it_is_whole(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="one"))
+    daemon.start()
+    before = daemon.config.read_text()
+    two = ONE.replace("agents.one", "agents.two").format(answer="two")
+    cut = len(before) + two.index("cmd:echo") + 3
+    whole = before + two
+    daemon.config.write_text(whole[:cut])
+    eventually(lambda: daemon.api.get("/status")["problems"])
+    assert generation(daemon) == 1
+    with daemon.config.open("a") as file:
+        file.write(whole[cut:])
+    eventually(lambda: generation(daemon) == 2)
+    assert not daemon.api.get("/status")["problems"]
+    assert daemon.answer(daemon.landed(daemon.send("two")["id"])["runs"][0]["id"]) == "two"
+    assert generation(daemon) == 2
+
+
+def test_a_folder_of_prompts_that_vanishes_and_returns(daemon: Daemon) -> None:
+    prompts = daemon.folder / "prompts"
+    prompts.mkdir()
+    (prompts / "one.md").write_text("Go.\n")
+    daemon.configure(ONE.format(answer="here").replace('prompt = "Go."', 'prompt_file = "one.md"'))
+    daemon.start()
+    prompts.rename(daemon.folder / "away")
+    (problem,) = eventually(lambda: daemon.api.get("/status")["problems"])
+    assert "was not found; tried" in problem["sentence"]
+    # No run is ever started uninstructed: the last good generation has its texts.
+    run = daemon.landed(daemon.send("one")["id"])["runs"][0]
+    assert (daemon.answer(run["id"]), run["generation"]) == ("here", 1)
+    (daemon.folder / "away").rename(prompts)
+    eventually(lambda: not daemon.api.get("/status")["problems"])
+    assert generation(daemon) == 1
+    (prompts / "one.md").write_text("Go on.\n")
+    eventually(lambda: generation(daemon) == 2)
+
+
+def test_no_edit_touches_a_process_that_runs(daemon: Daemon) -> None:
+    gate = daemon.folder / "gate"
+    agents = "".join(SLOW.format(gate=gate).replace("agents.slow", f"agents.slow{number}") for number in range(5))
+    daemon.configure(agents, defaults="max_concurrent_runs = 5")
+    daemon.start()
+    flights = [daemon.send(f"slow{number}")["id"] for number in range(5)]
+    pids = [daemon.until(it, lambda one: one["state"] == "running")["runs"][0]["pid"] for it in flights]
+    edits = [
+        (agents + "# a comment\n", "max_concurrent_runs = 5"),
+        (agents + ONE.format(answer="unrelated"), "max_concurrent_runs = 5"),
+        (agents, "max_concurrent_runs = 5\nmax_hops = 3"),
+        (agents.replace('"Waits for a gate"', '"Waits"'), "max_concurrent_runs = 5"),
+    ]
+    for number, (text, defaults) in enumerate(edits, start=2):
+        daemon.configure(text, defaults=defaults)
+        eventually(lambda number=number: generation(daemon) == number)
+    assert [daemon.flight(it)["runs"][0]["pid"] for it in flights] == pids
+    gate.touch()
+    for it in flights:
+        done = daemon.landed(it)
+        assert (done["outcome"], len(done["runs"]), done["runs"][0]["generation"]) == ("succeeded", 1, 1)
+
+
+def test_a_busy_agent_that_is_removed_ends_its_run_while_others_go_on(daemon: Daemon) -> None:
+    gate = daemon.folder / "gate"
+    daemon.configure(SLOW.format(gate=gate) + ONE.format(answer="on"))
+    daemon.start()
+    busy = daemon.send("slow")["id"]
+    daemon.until(busy, lambda one: one["state"] == "running")
+    daemon.configure(ONE.format(answer="on"))
+    eventually(lambda: generation(daemon) == 2)
+    assert daemon.answer(daemon.landed(daemon.send("one")["id"])["runs"][0]["id"]) == "on"
+    assert daemon.flight(busy)["state"] == "running"
+    gate.touch()
+    assert daemon.landed(busy)["outcome"] == "succeeded"
