@@ -55,8 +55,10 @@ def test_a_flight_lands_and_nothing_is_left(place: Path) -> None:
     assert "reviewer, in a snapshot of it, was told:\n  | You are reviewer" in done.stdout
     assert "The agent writer sent this" in done.stdout
     assert f"  | +{LINE}\n" in done.stdout
-    assert done.stdout.count("\nyes  ") == 3
-    assert "landed: 2 flights, 2 runs" in done.stderr
+    assert "editor, in a snapshot of it, was told:\n  | You are editor" in done.stdout
+    assert "in this order: writer, reviewer." in done.stdout
+    assert done.stdout.count("\nyes  ") == 4
+    assert "landed: 4 flights, 3 runs" in done.stderr
     assert list(place.iterdir()) == []
 
 

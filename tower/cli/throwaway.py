@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -46,11 +45,7 @@ def folder(*, keep: bool, values: dict[str, str]) -> Iterator[Path]:
     """A new folder with the demonstration's factory and its repository; removed at the end unless it is to be kept."""
     place = Path(tempfile.mkdtemp(prefix="tower-demo-", dir=_base())).resolve()
     try:
-        written = values | {
-            "IMPORT_PATH": shlex.quote(IMPORT_PATH),
-            "PYTHON": shlex.quote(sys.executable),
-        }
-        scaffold.write("demo", scaffold.files("demo"), place, written)
+        scaffold.write("demo", scaffold.files("demo"), place, values)
         scaffold.make_repository(place / "workspace", "A first line")
         yield place
     finally:

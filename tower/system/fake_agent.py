@@ -199,7 +199,10 @@ def _when(condition: Mapping[str, Any]) -> None:
         path = Path(condition["path"])
         holds = path.exists() and path.read_bytes().count(b"\n") >= condition["lines"]
     branch = "then" if holds else "otherwise"
-    perform(condition[branch], f"when, {branch}")
+    try:
+        perform(condition[branch], branch)
+    except StepError as error:
+        raise StepError(str(error)) from error
 
 
 def _given() -> dict[bytes, bytes]:

@@ -20,21 +20,22 @@ SCRIBBLE: Final = "scribbled by the reviewer"
 @click.command("demo", short_help="See a flight (message) land, in a throw-away factory.")
 @click.option("--keep", is_flag=True, help="Leave the folder for a closer look.")
 def command(keep: bool) -> int:
-    """Make a git repository and a factory of two agents in a temporary folder, serve it, send one flight (message), and
-    show what each agent was told and answered.
+    """Make a git repository and a factory of three agents in a temporary folder, serve it, send one flight (message),
+    and show what each agent was told and answered.
 
     The writer changes a file and does not commit; the reviewer, in a snapshot, sees that change, and what it writes
-    itself goes no further. No network, no account, no agent program.
+    itself goes no further; a join wakes the editor once, with what both said. The agents follow a script: no network,
+    no account, no agent program.
     """
     began = time.monotonic()
-    with throwaway.folder(keep=keep, values={"SCRIBBLE": f"'{SCRIBBLE}'"}) as place:
-        screen.out(f"A git repository and a factory with a writer and a reviewer, in {place}")
+    with throwaway.folder(keep=keep, values={"LINE": LINE, "SCRIBBLE": SCRIBBLE}) as place:
+        screen.out(f"A git repository and a factory with a writer, a reviewer and an editor, in {place}")
         with throwaway.served(place) as api:
             screen.out(f"\n$ tower send writer '{LINE}' --wait")
             sent = api.post("/flights", {"to": "writer", "body": LINE})
             verdict, seen = waiting.until_over(api, sent["itinerary"], ends_with_us=True)
             answers = [_show(api, run) for run in seen["runs"]]
-        good = _shown(place, "\n".join(answers)) and verdict.code == exits.DONE
+        good = _shown(place, "\n".join(answers), seen["runs"]) and verdict.code == exits.DONE
         waiting.say(verdict)
         screen.say(f"{words.duration(time.monotonic() - began)}; the tower is stopped, the folder {_fate(place, keep)}")
     return exits.DONE if good else exits.FAILED
@@ -51,15 +52,17 @@ def _show(api: Api, run: dict[str, Any]) -> str:
     return answer
 
 
-def _shown(place: Path, answers: str) -> bool:
+def _shown(place: Path, answers: str, runs: list[dict[str, Any]]) -> bool:
     """Say what has been seen to hold; whether all of it did."""
     tree = place / "workspace"
     poem = (tree / "poem.txt").read_text()
     changed = git(["diff", "--name-only", "HEAD"], git_dir=str(tree / ".git"), work_tree=str(tree))
+    woken_with = [len(run["flights"]) for run in runs if run["agent"] == "editor"]
     claims = {
         "the reviewer saw the line that nobody had committed": f"+{LINE}" in answers,
         "the live tree has that line, still uncommitted": LINE in poem and changed == b"poem.txt\n",
         "what the reviewer wrote stayed in its snapshot": SCRIBBLE not in poem,
+        "the editor was woken once, with what both had sent": woken_with == [2],
     }
     screen.out("")
     for claim, holds in claims.items():
