@@ -16,9 +16,10 @@ from tower.config.tables import SECTIONS, TOP, accepted_keys
 from tower.core.placeholders import IN_COMMANDS
 from tower.core.runner_spec import FORMS
 
-from .conftest import Loads
+from .conftest import GOOD, Loads
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+AGENTS = ("coder", "tester", "reviewer", "merger")
 HEADINGS = {
     "layover": "## `[layover]`",
     "defaults": "## `[defaults]`",
@@ -83,11 +84,42 @@ def test_no_key_is_both_accepted_and_refused() -> None:
         assert later.keys().isdisjoint(accepted_keys(section) if section else TOP)
 
 
-def test_the_example_in_the_reference_is_sound(loads: Loads, tmp_path: Path) -> None:
-    example = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)[0]
-    (tmp_path / ".git").mkdir()
-    loaded = loads(example, {"MY_AGENT_API_KEY": "x"}, coder="Write.")
+EXAMPLES = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+
+AROUND = {
+    "[runners.mine]": 'command = ["a", "{model}", "{effort}"]',
+    "[runners.other]": 'command = ["a", "{model}"]',
+    **{f"[agents.{name}]": 'description = "d"\nrunner = "mine"\nprompt = "x"\nentry = true' for name in AGENTS},
+}
+"""What an example in the reference is a part of, unless it says so itself."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.split("\n")[0])
+def test_every_example_in_the_reference_is_sound(loads: Loads, tmp_path: Path, example: str) -> None:
+    for folder in (".git", "agents", "workspace/.git"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "runners.toml").write_text('[runners.third]\ncommand = ["a"]\n')
+    (tmp_path / "agents" / "fifth.toml").write_text(GOOD.replace("solo", "fifth"))
+    is_whole = "[layover]" in example and "[agents." in example
+    around = "" if is_whole else "".join(f"\n{head}\n{it}\n" for head, it in AROUND.items() if head not in example)
+    loaded = loads(example + around, {"MY_AGENT_API_KEY": "x", "PATH": os.environ["PATH"]}, coder="Write.")
     assert [str(problem) for problem in loaded.problems] == []
+
+
+@pytest.mark.parametrize("section", HEADINGS)
+def test_every_table_has_an_example(section: str) -> None:
+    _, _, behind = DOCUMENT.partition(HEADINGS[section] + "\n")
+    text = re.split(r"^## ", behind, flags=re.MULTILINE)[0]
+    (written, *_) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    table = section.removesuffix(".*")
+    assert re.search(rf"^\[+{table}[.\]]", written, re.MULTILINE)
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS.keys() - HEADINGS.keys()))
+def test_the_keys_of_tables_in_tables_are_told(section: str) -> None:
+    _, _, behind = DOCUMENT.partition(HEADINGS[f"{section.split('.', maxsplit=1)[0]}.*"] + "\n")
+    text = re.split(r"^## ", behind, flags=re.MULTILINE)[0]
+    assert [key for key in accepted_keys(section) if not re.search(rf"`{key}`|{key} = ", text)] == []
 
 
 @pytest.mark.parametrize("folder", ["config", "config/loop"])

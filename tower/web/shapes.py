@@ -255,6 +255,7 @@ class Choice(_Shape):
 
     model: str | None = None
     effort: str | None = None
+    context: str | None = None
     args: list[str]
 
 
