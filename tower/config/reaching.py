@@ -86,7 +86,8 @@ def _check_joins(index: int, table: RouteTable, reach: _Reach, findings: Finding
                 )
             elif absent := reach.absent(receiver, join):
                 others = [sender for sender in join.senders if sender not in absent]
-                what = f"{' and '.join(absent)} cannot deliver in a chain in which {' and '.join(others)} can"
+                named = [it if reach.factory.agents[it].enabled else f"{it} (disabled)" for it in absent]
+                what = f"{' and '.join(named)} cannot deliver in a chain in which {' and '.join(others)} can"
                 findings.warning(
                     ("routes", index, "join"),
                     f"never wakes {receiver}: {what if others else 'none of its senders ever delivers'}",
