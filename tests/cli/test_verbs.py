@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -602,3 +603,18 @@ def test_config_diff_of_two_files_needs_no_tower(cli: Cli, nowhere: Path) -> Non
     assert "1 agent untouched" in done.err
     (nowhere / "old.toml").write_text("x = 1")
     assert cli("config", "diff", "--from", "old.toml").code == exits.CONFIGURATION
+
+
+def test_config_show_prints_what_the_file_comes_to(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "layover.toml").write_text(GRAPHED)
+    shown = tomllib.loads(cli("config", "show").out)
+    assert shown["layover"]["grace_sec"] == 20
+    assert shown["agents"]["a"]["entry"] is True
+    assert shown["pipelines"]["build"]["entry"] == "b"
+    document = json.loads(cli("config", "show", "--json").out)
+    assert document["agents"]["b"]["entry"] == {"value": False, "origin": "built in"}
+    (alone,) = tomllib.loads(cli("config", "show", "a").out)["agents"]
+    assert alone == "a"
+    done = cli("config", "show", "c")
+    assert (done.code, done.out) == (exits.FAILED, "")
+    assert "cannot find an agent called 'c'" in done.err

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from tower.cli import comparing, exits, findings, options, safe, screen, words
+from tower.cli import agents, comparing, exits, factories, findings, options, safe, screen, words
 
 PROCESSES: Final = {
     "kept": "its process goes on",
@@ -20,6 +20,28 @@ PROCESSES: Final = {
 @click.group("config", short_help="What the configuration comes to, and what a reload would change.")
 def command() -> None:
     """Look at a configuration: what it comes to, and what would change if it was loaded now."""
+
+
+@command.command("show")
+@options.config
+@click.argument("agent", required=False)
+@options.as_json
+def show(config: str, agent: str | None, as_json: bool) -> None:
+    """Print what a configuration file comes to, as TOML: every value in the units of the file, and whether the file, a
+    variable, `[defaults]` or nobody said it. With AGENT, that agent alone. No tower is needed.
+    """
+    factory = factories.good(options.config_path(config))
+    if agent is not None and agent not in factory.agents:
+        raise agents.unknown(agent, factory.agents)
+    # Here, since `tower --help` imports every verb.
+    from tower.cli import toml
+    from tower.config import written
+
+    shown = written.document(factory) if agent is None else {"agents": {agent: written.agent(factory.agents[agent])}}
+    if as_json:
+        screen.document(shown)
+    else:
+        screen.whole(f"{toml.text(shown)}\n".encode())
 
 
 @command.command("diff")
