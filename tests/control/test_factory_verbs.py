@@ -209,3 +209,13 @@ async def test_a_comparison_counts_what_would_be_held(scene: Scene) -> None:
         assert answer["agents"] == [{"name": "coder", "change": "removed", "process": None, "held": 2}]
         assert (answer["generation"], answer["changes"], answer["needs_restart"]) == (1, ["agents.coder: removed"], [])
         assert [it["key"] for it in answer["problems"]] == ["a.b"]
+
+
+async def test_an_agent_is_shown_with_where_its_values_came_from(scene: Scene) -> None:
+    async with scene.tower(agent("coder", model="big", origins={"model": "defaults"})):
+        shown = await verbs(scene).factory.agent(ANN, "coder")
+        assert (shown["name"], shown["paused_by"], shown["process"]) == ("coder", None, None)
+        assert shown["values"]["model"] == {"value": "big", "origin": "defaults"}
+        assert shown["values"]["effort"] == {"value": None, "origin": "built in"}
+        with pytest.raises(NotFoundError):
+            await verbs(scene).factory.agent(ANN, "nobody")

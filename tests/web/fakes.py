@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 
+from tower.config import written
 from tower.control import Control, sending, views
 from tower.control.rights import require_person
 from tower.control.runs import LogPage
@@ -212,6 +213,10 @@ class FakeVerbs:
     async def agents(self, caller: Caller) -> views.View:
         self._called("agents", caller)
         return {"agents": [views.agent(AGENT)]}
+
+    async def agent(self, caller: Caller, name: str) -> views.View:
+        self._called("agent", caller, name=name)
+        return {**views.agent(AGENT), "values": written.agent(AGENT), "process": views.resident(RESIDENT, None)}
 
     async def pipelines(self, caller: Caller) -> views.View:
         self._called("pipelines", caller)

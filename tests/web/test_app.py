@@ -58,6 +58,7 @@ def test_every_path_is_described(schema: dict[str, Any]) -> None:
         "GET /help/{identity}",
         "POST /help/{identity}/resolve",
         "GET /agents",
+        "GET /agents/{name}",
         "GET /pipelines",
         "GET /graph",
         "GET /agents/{name}/prompt",
@@ -136,4 +137,5 @@ def test_shapes_fit_what_control_answers(shape: type[BaseModel], answer: dict[st
 @pytest.mark.anyio
 async def test_reload_fits_its_shape() -> None:
     shapes.Reloaded.model_validate(await FakeVerbs().reload(None))  # type: ignore[arg-type]
+    shapes.AgentRecord.model_validate(await FakeVerbs().agent(None, "coder"))  # type: ignore[arg-type]
     shapes.Compared.model_validate(await FakeVerbs().compare(None))  # type: ignore[arg-type]

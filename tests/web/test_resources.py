@@ -59,6 +59,7 @@ SEND = {"to": "coder", "body": "build"}
             {"text": "run_1", "note": "mind the gap", "force": True},
         ),
         ("GET", "/agents", None, 200, "agents", {}),
+        ("GET", "/agents/coder", None, 200, "agent", {"name": "coder"}),
         ("GET", "/agents/coder/prompt?body=say%20hi", None, 200, "prompt", {"name": "coder", "body": "say hi"}),
         ("GET", "/pipelines", None, 200, "pipelines", {}),
         ("GET", "/graph?pipeline=build", None, 200, "mapped", {"pipeline": "build"}),

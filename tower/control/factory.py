@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from tower import __version__
+from tower.config import written
 from tower.control import views
 from tower.control.addressing import unknown_pipeline
 from tower.control.rights import require_person
@@ -94,6 +95,17 @@ class FactoryVerbs:
         require_person(caller, "list agents")
         paused = self.tower.paused
         return {"agents": [views.agent(it, paused.get(it.name)) for it in self.tower.factory.agents.values()]}
+
+    async def agent(self, caller: Caller, name: str) -> views.View:
+        """One agent of the live generation: every value with where it came from, and a resident's process."""
+        require_person(caller, "show an agent")
+        record, paused = self._agent(name), self.tower.paused.get(name)
+        resident = self.tower.residents.get(name)
+        return {
+            **views.agent(record, paused),
+            "values": written.agent(record),
+            "process": views.resident(resident, paused) if resident else None,
+        }
 
     async def pipelines(self, caller: Caller) -> views.View:
         """The named ways in of the live generation."""

@@ -6,6 +6,8 @@ Times are ISO 8601 in UTC, money is US dollars, sizes are bytes. Unknown is null
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from tower.core.consequences import Change, ProcessChange
@@ -227,6 +229,13 @@ class Agent(_Shape):
     work_dir: str
 
 
+class Value(_Shape):
+    """One key of the configuration."""
+
+    value: Any
+    origin: str = Field(description="agent, defaults, runner, file, a variable, ..., or built in: nobody said it")
+
+
 class Resident(_Shape):
     """An agent for which one process is kept, and that process."""
 
@@ -239,6 +248,13 @@ class Resident(_Shape):
     turns: int | None
     run: str | None = Field(description="the turn under way")
     paused_by: str | None
+
+
+class AgentRecord(Agent):
+    """All that is known of an agent."""
+
+    values: dict[str, Value] = Field(description="every key of the file, with what it came to")
+    process: Resident | None = Field(description="of a resident; null: it is none")
 
 
 class Agents(_Shape):

@@ -28,6 +28,12 @@ async def listing(door: Door, caller: Asking) -> Json:
     return Json(await door.factory.agents(caller))
 
 
+@router.get("/{name}", response_model=shapes.AgentRecord)
+async def show(name: Identity, door: Door, caller: Asking) -> Json:
+    """One agent: every value with where it came from, and a resident's process."""
+    return Json(await door.factory.agent(caller, name))
+
+
 @router.get("/{name}/prompt", response_class=Response, responses=TEXT)
 async def prompt(name: Identity, preview: Annotated[Preview, Query()], door: Door, caller: Asking) -> Response:
     """Exactly what a run of this agent would be told; nothing is started."""
