@@ -11,6 +11,7 @@ from tower.config.asked import check_asked, check_tiers, check_tools, models_by_
 from tower.config.composition import Tested
 from tower.config.inherit import Inherited, Origin, inherit
 from tower.config.instructions import InstructionReader, Told
+from tower.config.known import brief
 from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
@@ -96,8 +97,8 @@ class AgentReader:
             given = self.tables.defaults.value
             self.findings.warning(
                 path,
-                f"agent {name} uses the own model of runner {text}: {inherited.model_left}, the model of [defaults],"
-                f" is for runner {given.runner}",
+                f"agent {name} uses the own model of runner {brief(text)}: {inherited.model_left}, the model of"
+                f" [defaults], is for runner {brief(str(given.runner))}",
                 f'write model in [agents.{name}] ("" says that this is meant), or move it out of [defaults]',
             )
         self._check_budget(name, inherited, runner)
@@ -137,7 +138,7 @@ class AgentReader:
         if runner is not None and self.runners.found[runner].protocol is None:
             self.findings.error(
                 (*path, "resident"),
-                f"runner {runner} cannot be resident: it has no protocol",
+                f"runner {brief(runner)} cannot be resident: it has no protocol",
                 f"write protocol in [runners.{runner}], or remove resident"
                 if runner in self.tables.runner_names
                 else "name a runner of [runners.NAME] that has a protocol, or remove resident",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tower.config.inherit import Inherited, Origin
-from tower.config.known import nearest
+from tower.config.known import brief, nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.schema import EFFORTS, TIERS
@@ -61,7 +61,7 @@ def check_asked(name: str, given: dict[str, Any], inherited: Inherited, runner: 
     if values["tier"] is not None and values["model"] is None and runner.kind == "command":
         findings.warning(
             _written(name, "tier", inherited),
-            f"runner {runner.name} has no model for it",
+            f"runner {brief(runner.name)} has no model for it",
             f'write tiers = {{ {values["tier"]} = "MODEL" }} in [runners.{runner.name}];'
             " the program finds it in LAYOVER_TIER all the same",
         )
@@ -70,7 +70,7 @@ def check_asked(name: str, given: dict[str, Any], inherited: Inherited, runner: 
         closest = _closest(effort, runner)
         findings.warning(
             _written(name, "effort", inherited),
-            f"runner {runner.name} does not have it, so that nothing is asked",
+            f"runner {brief(runner.name)} does not have it, so that nothing is asked",
             f'write "{closest}", the nearest that it has' if closest else "remove it",
         )
 
@@ -90,7 +90,7 @@ def check_tools(name: str, inherited: Inherited, shared: tuple[str, ...] | None,
     if runner.kind in _UNRESTRICTED:
         f.error(
             path,
-            f"runner {runner.name} has no flag that holds its program to a list of tools",
+            f"runner {brief(runner.name)} has no flag that holds its program to a list of tools",
             "remove tools, and restrict the program through args of its own",
         )
 
@@ -103,7 +103,7 @@ def _check_places(name: str, inherited: Inherited, runner: Runner, findings: Fin
             by_tier = key == "model" and inherited.values["tier"] is not None
             findings.warning(
                 _written(name, "tier" if by_tier else key, inherited),
-                f"runner {runner.name} has no place for {'the model that it stands for' if by_tier else 'it'}",
+                f"runner {brief(runner.name)} has no place for {'the model that it stands for' if by_tier else 'it'}",
                 f"write {{{key}}} into its command; the program finds it in LAYOVER_{key.upper()} all the same",
             )
 

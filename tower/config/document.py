@@ -21,9 +21,18 @@ _HINTS: Final = (
     ("Illegal character", "write it as an escape such as \\u0007, or remove it"),
     ("Unescaped '\\'", "double the backslash, or use single quotes"),
     ("Cannot", "the name is in use already; remove one of the two"),
-    ("Unclosed", "close the bracket, and look at the quotes before this place"),
-    ("Expected ']'", "close the bracket"),
+    ("Unclosed", "put commas between elements, close the bracket, and look at the quotes before this place"),
+    ("Expected ']'", "close the bracket; a name has no spaces"),
+    ("Invalid statement", "a line is a [table], key = value, or a comment that begins with #"),
 )
+_HABITS: Final = (
+    ("Invalid value", r"(?:true|false|yes|no|on|off)\b", "write true or false, in small letters"),
+    ("Invalid value", r"(?:none|null|nil)\b", 'leave the key out, or write "" for none'),
+    ("Invalid value", "[\u201c\u201d\u201e\u2018\u2019\u00ab]", 'write straight quotes: key = "text"'),
+    ("Invalid statement", "//", "a comment begins with #"),
+    ("Expected newline", r"(?<=[0-9])[a-z%]", 'put it in quotes, unit and all, such as "15m"'),
+)
+"""What stands at the place of a mistake, by habits from other languages: how the parser's words begin, text, hint."""
 _UNCLOSED: Final = (r"Illegal character '\n'", "Unterminated string", "Expected \"'")
 """How the parser's words for a text without an end begin."""
 _OTHERWISE: Final = "check the quotes and brackets here and before"
@@ -79,8 +88,15 @@ def _syntax(source: Source, message: str, findings: Findings) -> None:
             source, opening, findings, f"is not TOML: the text that opens here has no closing {quotes}", _close(quotes)
         )
         return
-    hint = next((hint for beginning, hint in _HINTS if what.startswith(beginning)), _OTHERWISE)
-    _add(source, place, findings, f"is not TOML: {what[:1].lower()}{what[1:]}", hint)
+    _add(source, place, findings, f"is not TOML: {what[:1].lower()}{what[1:]}", _hint(what, source.text, place))
+
+
+def _hint(what: str, text: str, place: Place) -> str:
+    line = text.split("\n")[place[0] - 1]
+    for beginning, habit, hint in _HABITS:
+        if what.startswith(beginning) and re.compile(habit, re.IGNORECASE).match(line, place[1] - 1):
+            return hint
+    return next((hint for beginning, hint in _HINTS if what.startswith(beginning)), _OTHERWISE)
 
 
 def _left_open(positions: Positions, what: str, place: Place) -> Place | None:

@@ -10,6 +10,8 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from tower.core.fences import inline
+
 _SHARED: Final = {
     "sandbox": "runs are not confined by a sandbox",
     "sandbox_writable": "runs are not confined by a sandbox",
@@ -101,6 +103,11 @@ def refuse_key(section: str, key: str, accepted: Mapping[str, Sequence[str]]) ->
     return "is not a known key", nearest(
         key, known, f"{section.replace('.*', '') or 'the file'} knows {', '.join(sorted(known))}"
     )
+
+
+def brief(runner: str) -> str:
+    """A runner as it is named in a sentence: a `cmd:` of many lines would hide what is said of it."""
+    return inline(runner, 40)
 
 
 def nearest(name: str, names: Iterable[str], otherwise: str) -> str:

@@ -19,6 +19,9 @@ from tower.config.tables import Tables
 from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.routes import Join, JoinKind, Route, RouteMode
 
+_SHOWN: Final = 10
+"""Names that a hint lists."""
+
 _FLAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -176,6 +179,12 @@ def _known(names: Iterable[str], path: KeyPath, kind: str, known: Iterable[str],
         findings.error(
             place if place in findings.sources else path,
             f"there is no {kind} {name!r}",
-            nearest(name, known, f"write the name of one of the [{kind}s.NAME]"),
+            nearest(name, known, _there_are(kind, known)),
         )
     return found
+
+
+def _there_are(kind: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return f"there are {shown or 'none'}; a new one is declared in [{kind}s.NAME]"

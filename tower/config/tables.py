@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from tower.config.known import refuse_key
 from tower.config.overrides import LayoverTable, overridden
 from tower.config.positions import KeyPath
-from tower.config.problems import Findings
+from tower.config.problems import Findings, key_text
 from tower.config.schema import (
     AgentTable,
     ChoiceTable,
@@ -145,6 +145,10 @@ def _named(document: Mapping[str, Any], name: str, findings: Findings) -> dict[s
     for key, table in _table(document, name, findings).items():
         if isinstance(table, dict):
             tables[key] = table
+        elif isinstance(table, list):
+            findings.error(
+                (name, key), "must be a table", f"write [{key_text((name, key))}], with one pair of brackets"
+            )
         else:
             findings.error((name, key), "must be a table", f"write [{name}.NAME]")
     return tables

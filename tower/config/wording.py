@@ -29,6 +29,15 @@ _TYPES: Final = {
 }
 
 
+_EXAMPLES: Final = {
+    "command": '["my-agent", "--quiet", "-"]',
+    "from": '"coder"',
+    "to": '"reviewer"',
+    "entry": '"coder"',
+}
+"""What required keys look like."""
+
+
 def describe(error: Mapping[str, Any]) -> tuple[str, str]:
     """Sentence and hint for one error of pydantic at a known key."""
     kind, context = error["type"], error.get("ctx", {})
@@ -37,7 +46,12 @@ def describe(error: Mapping[str, Any]) -> tuple[str, str]:
         return refused.sentence, refused.hint
     if kind == "literal_error":
         return _one_of(re.findall(r"'([^']*)'", context["expected"]), error["input"])
-    if kind == "float_type" and str(error["loc"][-1]).endswith("_sec"):
+    key = str(error["loc"][-1])
+    if kind == "missing" and key in _EXAMPLES:
+        return "is missing", f"add it, such as {key} = {_EXAMPLES[key]}"
+    if kind == "tuple_type" and key in _EXAMPLES:
+        return "must be a list", f"write each word as an element of its own: {_EXAMPLES[key]}"
+    if kind == "float_type" and key.endswith("_sec"):
         return "must be a duration", DURATION_HINT
     return _TYPES.get(kind, (error["msg"], ""))
 
