@@ -69,6 +69,8 @@ def _check_use(index: int, table: RouteTable, reach: _Reach, findings: Findings)
 
 def _check_joins(index: int, table: RouteTable, reach: _Reach, findings: Findings) -> None:
     """Warn about joins that let nothing through, and about senders that have no hop left for one."""
+    if table.join is None:
+        return
     scope = frozenset(table.pipelines) if table.pipelines is not None else None
     joins = {
         (route.receiver, route.join)

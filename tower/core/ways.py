@@ -81,14 +81,12 @@ def extent(
     generation: dict[str, int] = {}
     deliveries: set[tuple[str, str]] = set()
     missing: dict[tuple[str, Join], frozenset[str]] = {}
-    done: set[tuple[str, tuple[Route, ...]]] = set()
-    for way in ways:
-        usable = tuple(route for route in routes if route.serves(way.scope))
-        if (way.entry, usable) in done:
-            continue
-        done.add((way.entry, usable))
+    for usable, entries in _by_routes(ways, routes):
         joins = _joins(usable) if joined else {}
-        for at, chain in _chains(way.entry, usable, tuple(joins.values()), hops, generations):
+        spawning = [route for route in usable if route.mode is RouteMode.SPAWN]
+        # Only a join tells chains apart: where there is none, what several come to is what one from all places does.
+        begun = [[entry] for entry in entries] if joins else [entries]
+        for at, chain in _chains(begun, usable, spawning, tuple(joins.values()), hops, generations):
             for agent, left in chain.agents.items():
                 depth[agent] = min(hops - 1 - left, depth.get(agent, UNBOUNDED))
                 generation[agent] = min(at, generation.get(agent, UNBOUNDED))
@@ -97,8 +95,22 @@ def extent(
                 absent = {sender for sender in barrier.senders if not chain.brings(sender, barrier.receiver)}
                 missing[key] = min(missing.get(key, frozenset(barrier.senders)), frozenset(absent), key=len)
             if at < generations:
-                deliveries.update((route.sender, route.receiver) for route in _spawning(usable, chain))
+                deliveries.update((it.sender, it.receiver) for it in spawning if it.sender in chain.agents)
     return Extent(depth=depth, generation=generation, deliveries=frozenset(deliveries), missing=missing)
+
+
+def _by_routes(ways: Iterable[WayIn], routes: Sequence[Route]) -> Iterable[tuple[list[Route], list[str]]]:
+    """The routes that some of the ways in share, with the agents that these begin at."""
+    scopes: dict[str | None, dict[str, None]] = {}
+    for way in ways:
+        scopes.setdefault(way.pipeline, {})[way.entry] = None
+    shared: dict[tuple[int, ...], dict[str, None]] = {}
+    for pipeline, entries in scopes.items():
+        scope = Scope(pipeline=pipeline)
+        usable = tuple(index for index, route in enumerate(routes) if route.serves(scope))
+        shared.setdefault(usable, {}).update(entries)
+    for usable, entries in shared.items():
+        yield [routes[index] for index in usable], list(entries)
 
 
 def _joins(routes: Iterable[Route]) -> dict[tuple[str, Join], Barrier]:
@@ -113,24 +125,28 @@ def _joins(routes: Iterable[Route]) -> dict[tuple[str, Join], Barrier]:
 
 
 def _chains(
-    entry: str, routes: Sequence[Route], barriers: Sequence[Barrier], hops: int, generations: int
+    begun: Iterable[list[str]],
+    routes: Sequence[Route],
+    spawning: Sequence[Route],
+    barriers: Sequence[Barrier],
+    hops: int,
+    generations: int,
 ) -> Iterable[tuple[int, Reachable]]:
-    """The generation and the reach of each chain that a way in can open, one for each agent that begins one."""
-    begun = {entry}
-    front = deque([(0, entry)])
+    """The generation and the reach of each chain that may be opened; `begun` are those of the ways in.
+
+    A list of agents is a chain that begins at all of them. No agent begins a second one.
+    """
+    front = deque((0, agents) for agents in begun)
+    known = {agent for _, agents in front for agent in agents}
+    apart = bool(barriers)
     while front:
-        at, agent = front.popleft()
+        at, agents = front.popleft()
         # The trigger is flight 1 of at most `hops`.
-        chain = reachable([Place(agent=agent, hops=hops - 1)], routes, barriers)
+        chain = reachable([Place(agent=agent, hops=hops - 1) for agent in agents], routes, barriers)
         yield at, chain
         if at == generations:
             continue
-        for route in _spawning(routes, chain):
-            if route.receiver not in begun:
-                begun.add(route.receiver)
-                front.append((at + 1, route.receiver))
-
-
-def _spawning(routes: Iterable[Route], chain: Reachable) -> Iterable[Route]:
-    """The routes along which a chain can open others; that spends no hop of its own."""
-    return [route for route in routes if route.mode is RouteMode.SPAWN and route.sender in chain.agents]
+        opened = dict.fromkeys(it.receiver for it in spawning if it.sender in chain.agents and it.receiver not in known)
+        known.update(opened)
+        if opened:
+            front.extend((at + 1, [agent]) for agent in opened) if apart else front.append((at + 1, list(opened)))
