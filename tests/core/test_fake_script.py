@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.core.fake_script import VERBS, ScriptError, Step, check, parse
+from tower.core.fake_script import VERBS, ScriptError, Step, parse
+
+
+def check(text: str) -> tuple[str, ...]:
+    """Every problem of a script."""
+    try:
+        parse(text)
+    except ScriptError as error:
+        return error.problems
+    return ()
+
 
 WHOLE = """
 [[call]]

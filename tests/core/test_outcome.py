@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from tower.core.factory import Agent
 from tower.core.launch import ExitRecord
-from tower.core.outcome import LIMITS, REASON_CHARS, STOPS, Evidence, Reading, Verdict, best_line, turn_verdict, verdict
+from tower.core.outcome import (
+    DONE,
+    LIMITS,
+    REASON_CHARS,
+    STOPS,
+    Evidence,
+    Reading,
+    ResultRecord,
+    Verdict,
+    best_line,
+    turn_verdict,
+    verdict,
+)
 from tower.core.prompts import Prompt
 from tower.core.states import Interruption, Outcome
 
@@ -34,6 +46,13 @@ def judge(exit: ExitRecord | None = None, **changes: Any) -> Verdict:
 
 
 QUOTA = Reading(unavailable="weekly limit")
+SILENT = Reading(promises_record=True)
+SAID = Reading(promises_record=True, record=ResultRecord(ok=True))
+DOUBTED = Reading(
+    promises_record=True, record=ResultRecord(ok=True, doubts=("tools were denied", "its answer is empty"))
+)
+FAILED = Reading(promises_record=True, record=ResultRecord(ok=False, failure="turn limit"))
+WALL = Reading(promises_record=True, record=ResultRecord(ok=False), unavailable="weekly limit")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +151,57 @@ QUOTA = Reading(unavailable="weekly limit")
             None,
             "the program could not be started: cwd: ENOENT No such file or directory",
         ),
+        # By its own result record.
+        (Evidence(exit=ended(0), reading=SAID), O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(0), reading=DOUBTED), O.SUSPECT, None, "tools were denied; its answer is empty"),
+        (Evidence(exit=ended(0), reading=FAILED), O.FAILED, None, "turn limit"),
+        (Evidence(exit=ended(1), reading=FAILED), O.FAILED, None, "turn limit"),
+        (Evidence(exit=ended(130), reading=FAILED), O.FAILED, None, "turn limit"),
+        (Evidence(exit=ended(1), reading=SAID), O.FAILED, None, "exit code 1, and it printed nothing"),
+        (Evidence(exit=ended(0), reading=SILENT), O.SUSPECT, None, "exit code 0, and no result record in its output"),
+        (
+            Evidence(exit=ended(1), reading=SILENT, err_tail="bad flag"),
+            O.FAILED,
+            None,
+            "exit code 1; last words: bad flag",
+        ),
+        (Evidence(exit=ended(None, 11), reading=SAID), O.INTERRUPTED, I.CRASH, "killed by SIGSEGV"),
+        # It had printed that, and stayed.
+        (Evidence(exit=ended(None, 15, stopping=DONE), reading=SAID), O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(None, 9, stopping=DONE), reading=FAILED), O.FAILED, None, "turn limit"),
+        (
+            Evidence(exit=ended(143, stopping=DONE), reading=DOUBTED),
+            O.SUSPECT,
+            None,
+            "tools were denied; its answer is empty",
+        ),
+        (Evidence(exit=None, stopping=DONE, reading=SAID), O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(None, 15, stopping=DONE), reading=WALL), O.UNAVAILABLE, None, "weekly limit"),
+        (Evidence(exit=ended(None, 15, stopping=DONE), reading=SILENT), O.SUSPECT, None, STOPS[DONE].reason),
+        (Evidence(exit=ended(None, 15, limit="timeout"), reading=SAID), O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(None, 15, limit="orphan"), reading=SAID), O.SUCCEEDED, None, None),
+        (Evidence(exit=ended(None, 15, limit="stall", stopping="stop"), reading=FAILED), O.FAILED, None, "turn limit"),
+        (
+            Evidence(exit=ended(None, 15, limit="timeout"), reading=SILENT),
+            O.TIMED_OUT,
+            I.TIMEOUT,
+            LIMITS["timeout"].reason,
+        ),
+        # A stop of the tower breaks off what is not over; what a person ends is theirs.
+        (Evidence(exit=ended(143, stopping="stop"), reading=SAID), O.SUCCEEDED, None, None),
+        (
+            Evidence(exit=ended(143, stopping="stop"), reading=FAILED),
+            O.INTERRUPTED,
+            I.TOWER_RESTART,
+            "the tower was stopped",
+        ),
+        (
+            Evidence(exit=ended(0, stopping="cancelled"), reading=SAID),
+            O.CANCELLED,
+            I.CANCELLED,
+            "a person cancelled it",
+        ),
+        (Evidence(exit=ended(0, stopping="halted"), reading=SAID), O.HALTED, I.GROUND_STOP, "a ground stop ended it"),
         # Nobody knows.
         (
             Evidence(exit=None),

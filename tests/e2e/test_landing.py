@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import hashlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,71 @@ def test_a_person_sends_and_the_answer_is_what_the_program_printed(daemon: Daemo
     told = daemon.payload(run["id"])
     assert hashlib.sha256(told.encode()).hexdigest() == run["payload_sha256"]
     assert daemon.stop() == 0
+
+
+RESULT = json.dumps(
+    {
+        "result": "It is done.",
+        "total_cost_usd": 0.5,
+        "usage": {"input_tokens": 200, "cache_read_input_tokens": 1000, "output_tokens": 42},
+        "modelUsage": {"large-2": {"outputTokens": 42}},
+        "subtype": "success",
+        "is_error": False,
+        "type": "result",
+    }
+)
+
+PRINTS_A_RESULT = f"""
+output = "claude"
+[[call]]
+steps = [{{ say = '{{"type": "system", "subtype": "init"}}' }}, {{ say = '{RESULT}' }}, {{ hang = true }}]
+[[call]]
+steps = [{{ say = '{{"type": "system", "subtype": "init"}}' }}]
+"""
+
+
+def test_a_program_that_has_printed_its_result_and_hangs_is_ended_and_judged_by_it(daemon: Daemon) -> None:
+    (daemon.folder / "script.toml").write_text(PRINTS_A_RESULT)
+    daemon.configure(
+        '[agents.hangs]\ndescription = "x"\nrunner = "fake:script.toml"\nprompt = "Go."\nentry = true\n',
+        layover="grace_sec = 1",
+    )
+    daemon.start()
+    flight = daemon.landed(daemon.send("hangs")["id"])
+    (run,) = flight["runs"]
+    assert (flight["outcome"], run["exit_signal"], daemon.answer(run["id"])) == ("succeeded", 15, "It is done.")
+    assert (run["cost_usd"], run["cost_source"], run["model"]) == (0.5, "reported", "large-2")
+    assert (run["tokens_in"], run["tokens_cached"], run["tokens_out"]) == (1200, 1000, 42)
+    assert "it had printed its result and did not end; the tower ended it" in run["notes"]
+    # The second says nothing of how it went, and is no success for having ended with 0.
+    flight = daemon.landed(daemon.send("hangs")["id"])
+    (run,) = flight["runs"]
+    assert (flight["outcome"], run["cost_source"]) == ("suspect", "unreported")
+    assert "no result record" in run["reason"]
+
+
+def test_a_result_is_read_behind_a_line_of_five_megabytes(daemon: Daemon) -> None:
+    """B017: the line itself is whole in the log, and read by nobody."""
+    program = daemon.folder / "program.py"
+    program.write_text(
+        f"import json\nprint(json.dumps({{'type': 'user', 'text': 'x' * 5_000_000}}))\nprint({RESULT!r})\n"
+    )
+    daemon.configure(
+        f"""
+[runners.mine]
+command = [{json.dumps(sys.executable)}, {json.dumps(str(program))}]
+output = "claude"
+[agents.long]
+description = "x"
+runner = "mine"
+prompt = "Go."
+entry = true
+"""
+    )
+    daemon.start()
+    flight = daemon.landed(daemon.send("long")["id"])
+    (run,) = flight["runs"]
+    assert (flight["outcome"], run["cost_usd"], daemon.answer(run["id"])) == ("succeeded", 0.5, "It is done.")
 
 
 def test_the_payload_is_on_standard_input_closed_and_never_in_the_arguments(daemon: Daemon) -> None:

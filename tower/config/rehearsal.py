@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tower.config.runners import script_problem
+from tower.config.runners import read_script
 from tower.core.errors import InvalidError
 from tower.core.factory import Factory, Runner
+from tower.core.fake_script import Script
 from tower.core.runner_spec import parse_spec
 
 
@@ -20,10 +21,10 @@ def rehearsal_runner(spec: str, folder: Path) -> Runner:
     if runner.kind != "fake":
         return runner
     file = (folder / runner.detail).absolute()
-    problem = script_problem(file)
-    if problem:
-        raise InvalidError("runner-unknown", f"cannot rehearse with {spec!r}: it {problem[0]}", problem[1])
-    return replace(runner, detail=str(file))
+    script = read_script(file)
+    if not isinstance(script, Script):
+        raise InvalidError("runner-unknown", f"cannot rehearse with {spec!r}: it {script[0]}", script[1])
+    return replace(runner, detail=str(file), output=script.output)
 
 
 def rehearse(factory: Factory, runner: Runner) -> Factory:

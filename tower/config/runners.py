@@ -77,24 +77,24 @@ class Runners:
         if runner.kind != "fake":
             return runner
         script = self._folder / runner.detail
-        problem = script_problem(script)
-        if problem:
-            self._findings.error(path, *problem)
+        read = read_script(script)
+        if not isinstance(read, fake_script.Script):
+            self._findings.error(path, *read)
             return None
-        return replace(runner, detail=str(script))
+        return replace(runner, detail=str(script), output=read.output)
 
 
-def script_problem(script: Path) -> tuple[str, str] | None:
-    """What is wrong with the script of a `fake:` runner, and what to do about it; None when it can be followed."""
+def read_script(script: Path) -> fake_script.Script | tuple[str, str]:
+    """The script of a `fake:` runner; or what is wrong with it, and what to do about that."""
     if not exists(script):
         return f"names {script.name}, which was not found; tried {script}", "make the file"
     text = read_text(script, MAX_SCRIPT_BYTES)
     if isinstance(text, Unreadable):
         return f"names {script}, which {text.sentence}", text.hint
-    problems = fake_script.check(text)
-    if problems:
-        return f"names {script}, which cannot be followed: {'; '.join(problems)}", "mend the script"
-    return None
+    try:
+        return fake_script.parse(text)
+    except fake_script.ScriptError as error:
+        return f"names {script}, which cannot be followed: {error}", "mend the script"
 
 
 def check_placeholders(words: Sequence[str], path: KeyPath, findings: Findings, *, args_allowed: bool = False) -> None:

@@ -19,7 +19,7 @@ LONGEST_SEC: Final = 30 * 86400.0
 
 UNIT_SEC: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION_HINT: Final = 'write seconds (900), or text such as "30s", "15m", "2h", "3d"'
-RUNNER_OUTPUTS_LATER: Final = PRESETS
+RUNNER_OUTPUTS_LATER: Final = tuple(name for name in PRESETS if name != "claude")
 """A program with a preset has a reader of its own."""
 
 PROTOCOLS_LATER: Final = ("claude-stream-json", "acp", "codex-app-server")
@@ -107,7 +107,7 @@ def _signal(value: str) -> str:
 
 def _output(value: Any) -> Any:
     if value in RUNNER_OUTPUTS_LATER:
-        raise RefusedValueError(f"{value!r} is not available yet", 'write "text" or "report"')
+        raise RefusedValueError(f"{value!r} is not available yet", 'write "text", "report" or "claude"')
     return value
 
 
@@ -294,7 +294,7 @@ class RunnerTable(BaseModel):
 
     command: Command
     args: Names = ()
-    output: Annotated[Literal["text", "report"], BeforeValidator(_output)] = "text"
+    output: Annotated[Literal["text", "report", "claude"], BeforeValidator(_output)] = "text"
     env_from: Names = ()
     max_concurrent: Concurrency | None = None
     stop_signal: Annotated[Short, AfterValidator(_signal)] = "TERM"

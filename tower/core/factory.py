@@ -66,7 +66,7 @@ class Runner:
     """How its program is spoken to when it stays for many turns; None: it cannot."""
     args: tuple[str, ...] = ()
     output: str = "text"
-    """text or report: what the reader looks for."""
+    """text, report or claude: what the reader looks for."""
     env_from: tuple[str, ...] = ()
     max_concurrent: int | None = None
     stop_signal: str = "TERM"

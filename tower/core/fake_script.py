@@ -1,6 +1,6 @@
 """The script of the scripted agent (`fake:FILE`): what may stand in it, and what each step means by default.
 
-`check` finds the mistakes before anything runs; the program `tower.system.fake_agent` reads it by `parse` and carries
+`parse` finds the mistakes before anything runs; the program `tower.system.fake_agent` reads it by that too, and carries
 the steps out. Standard library only, because that program runs without anything else.
 """
 
@@ -17,6 +17,9 @@ MAX_SECONDS: Final = 7 * 86400.0
 
 MAX_FLOOD_MB: Final = 10_000.0
 MAX_FORKS: Final = 1000
+
+OUTPUTS: Final = ("text", "claude")
+"""What a script may imitate: `say` then prints the lines that such a program would."""
 
 Check = Callable[[object], Any]
 """Gives the value as the program will see it, or raises `ValueError` with words that complete "it ..."."""
@@ -48,6 +51,8 @@ class Script:
     calls: tuple[Call, ...] = ()
     """For every agent that has none of its own."""
     agents: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)
+    output: str = OUTPUTS[0]
+    """How what it prints is read, as the `output` of a runner."""
 
     def call(self, agent: str, number: int) -> Call:
         """The steps of an agent's call, counting from 1. Raises `ScriptError` when nothing is written for it."""
@@ -57,15 +62,6 @@ class Script:
         return calls[min(max(number, 1), len(calls)) - 1]
 
 
-def check(text: str) -> tuple[str, ...]:
-    """Every problem of a script, one sentence each; none when it can be followed."""
-    try:
-        parse(text)
-    except ScriptError as error:
-        return error.problems
-    return ()
-
-
 def parse(text: str) -> Script:
     """Read a script. Raises `ScriptError` with every problem in it."""
     try:
@@ -73,14 +69,17 @@ def parse(text: str) -> Script:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ScriptError([f"it is not TOML: {error}"]) from error
     problems: list[str] = []
-    _unknown(table, ("call", "agents"), "the script", problems)
+    _unknown(table, ("call", "agents", "output"), "the script", problems)
+    output = table.get("output", OUTPUTS[0])
+    if output not in OUTPUTS:
+        problems.append(f"output must be one of {', '.join(OUTPUTS)}")
     calls = _calls(table.get("call", []), "call", problems)
     agents = _agents(table.get("agents", {}), problems)
     if not problems and not calls and not agents:
         problems.append("it holds no [[call]]")
     if problems:
         raise ScriptError(problems)
-    return Script(calls=calls, agents=agents)
+    return Script(calls=calls, agents=agents, output=output)
 
 
 def _agents(value: object, problems: list[str]) -> dict[str, tuple[Call, ...]]:

@@ -36,6 +36,17 @@ LAST_SIGNAL: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRecord:
+    """What a program said of its own end, in the record with which it closes its output."""
+
+    ok: bool
+    failure: str | None = None
+    """Why not, in words."""
+    doubts: tuple[str, ...] = ()
+    """What makes its success one to look at (denied tools, an empty answer), in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What a runner's reader found in the output and the report. Unknown is None, never 0."""
 
@@ -52,6 +63,9 @@ class Reading:
     """What could not be read, one sentence each; it goes to the run's notes."""
     unavailable: str | None = None
     """Why the program could not work at all (quota, sign-in, overload), in words."""
+    promises_record: bool = False
+    """Its program closes its output with a result record, unless something went wrong."""
+    record: ResultRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +97,9 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
 
+DONE: Final = "result"
+"""The word that comes with the tower's request to stop when the program has printed its result, and stays."""
+
 STOPS: Final = {
     "cancelled": Verdict(
         outcome=Outcome.CANCELLED, interruption=Interruption.CANCELLED, reason="a person cancelled it"
@@ -98,6 +115,9 @@ STOPS: Final = {
     ),
     "stop": Verdict(
         outcome=Outcome.INTERRUPTED, interruption=Interruption.TOWER_RESTART, reason="the tower was stopped"
+    ),
+    DONE: Verdict(
+        outcome=Outcome.SUSPECT, reason="it had printed its result and did not end; that result cannot be read any more"
     ),
 }
 """By the word that came with the tower's request to stop."""
@@ -142,7 +162,8 @@ def verdict(evidence: Evidence) -> Verdict:
     """Judge a run. The first that applies: somebody stopped it, the program could not work, a limit, how it exited."""
     record = evidence.exit
     judged = (
-        _stopped(evidence)
+        _finished(evidence)
+        or _stopped(evidence)
         or _unavailable(evidence)
         or (_vanished(evidence.without_exit) if record is None else _ended(record, evidence))
     )
@@ -150,7 +171,7 @@ def verdict(evidence: Evidence) -> Verdict:
         judged,
         reason=None if judged.reason is None else _one_line(judged.reason),
         answer=evidence.reading.answer,
-        notes=(*evidence.reading.problems, *_notes(record)),
+        notes=(*evidence.reading.problems, *_notes(record, evidence.reading.record)),
     )
 
 
@@ -216,6 +237,29 @@ def best_line(err_tail: str, out_tail: str) -> str | None:
     return next(telling, None) or next(last, None)
 
 
+def _finished(evidence: Evidence) -> Verdict | None:
+    """By its own result, when it was ended only after it had printed that: because it stayed, or as it was about to go.
+
+    What a person ended is theirs, whatever it had printed; so is work that a stop of the tower broke off.
+    """
+    record, said = evidence.exit, evidence.reading.record
+    if said is None:
+        return None
+    word = evidence.stopping if record is None else record.stopping
+    has_stayed = word == DONE or (record is not None and record.limit is not None and word in (None, "stop"))
+    if not has_stayed and not (word == "stop" and said.ok):
+        return None
+    return _unavailable(evidence) or _by_its_record(said)
+
+
+def _by_its_record(said: ResultRecord) -> Verdict:
+    if not said.ok:
+        return Verdict(outcome=Outcome.FAILED, reason=said.failure)
+    if said.doubts:
+        return Verdict(outcome=Outcome.SUSPECT, reason="; ".join(said.doubts))
+    return Verdict(outcome=Outcome.SUCCEEDED)
+
+
 def _stopped(evidence: Evidence) -> Verdict | None:
     """By a request of the tower. Where a limit was carried out as well, a plain stop gives way to it."""
     record = evidence.exit
@@ -266,24 +310,31 @@ def _ended(record: ExitRecord, evidence: Evidence) -> Verdict:
 
 def _exited(code: int, evidence: Evidence) -> Verdict:
     """By its own choice, or by a shell's report that a signal had ended its command."""
+    said = evidence.reading.record
+    if said is not None and (code == 0 or not said.ok):
+        return _by_its_record(said)
     if code == 0:
+        if evidence.reading.promises_record:
+            return Verdict(outcome=Outcome.SUSPECT, reason="exit code 0, and no result record in its output")
         return Verdict(outcome=Outcome.SUCCEEDED)
     number = code - SHELL_SIGNAL_BASE
     if 0 < number <= LAST_SIGNAL:
         return _crash(f"exit code {code}: a command of it was killed by {_signal_name(number)}")
     line = best_line(evidence.err_tail, evidence.out_tail)
-    said = f"; last words: {line}" if line else ", and it printed nothing"
-    return Verdict(outcome=Outcome.FAILED, reason=f"exit code {code}{said}")
+    words = f"; last words: {line}" if line else ", and it printed nothing"
+    return Verdict(outcome=Outcome.FAILED, reason=f"exit code {code}{words}")
 
 
 def _crash(reason: str) -> Verdict:
     return Verdict(outcome=Outcome.INTERRUPTED, interruption=Interruption.CRASH, reason=reason)
 
 
-def _notes(record: ExitRecord | None) -> Iterator[str]:
+def _notes(record: ExitRecord | None, said: ResultRecord | None) -> Iterator[str]:
     """What a person should know although it changes no verdict."""
     if record is None:
         return
+    if said is not None and (record.stopping == DONE or record.limit is not None):
+        yield "it had printed its result and did not end; the tower ended it"
     if record.left:
         yield f"processes that could not be ended: {', '.join(map(str, record.left))}"
     if record.log_errors:

@@ -15,15 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import anyio
+
 from tower.core.errors import BusyError, ConflictError, TowerError
 from tower.core.failpoint import failpoint
 from tower.core.launch import KeeperPlan, Launch, Workspace
+from tower.core.outcome import DONE
 from tower.core.states import FlightState, RunState
 from tower.engine import places
 from tower.engine.compose import Prepared, launch
+from tower.engine.finished import until_finished
 from tower.engine.settle import settle
 from tower.engine.tower import LiveRun, Tower, log
 from tower.engine.unstarted import settle_failed_start, settle_unstarted
+from tower.runners import closes_with_a_record
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system.keeperlink import Exited, Grew, KeeperLink
@@ -74,14 +79,25 @@ async def follow(tower: Tower, live: LiveRun, link: KeeperLink) -> None:
     try:
         if live.stopping is not None:
             await _ask_to_stop(tower, live, live.stopping)
-        async for word in link.words():
-            if isinstance(word, Grew | Exited):
-                tower.bus.pulse(live.run.id)
+        async with anyio.create_task_group() as group:
+            if closes_with_a_record(live.runner):
+                group.start_soon(_end_when_finished, tower, live)
+            async for word in link.words():
+                if isinstance(word, Grew):
+                    live.printed = word.out
+                if isinstance(word, Grew | Exited):
+                    tower.bus.pulse(live.run.id)
+            group.cancel_scope.cancel()
     finally:
         await link.aclose()
     failpoint("settle.before")
     await settle(tower, live)
     failpoint("settle.after")
+
+
+async def _end_when_finished(tower: Tower, live: LiveRun) -> None:
+    await until_finished(tower, live)
+    await _ask_to_stop(tower, live, DONE)
 
 
 async def stop(tower: Tower, live: LiveRun, word: str) -> None:

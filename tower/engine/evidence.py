@@ -7,11 +7,11 @@ from typing import Final
 
 from tower.core.errors import BusyError
 from tower.core.launch import StartRecord
-from tower.core.outcome import Evidence
+from tower.core.outcome import Evidence, Reading
 from tower.core.records import Process
 from tower.core.states import Interruption
 from tower.engine.tower import LiveRun, Tower, log
-from tower.runners import of, recognised
+from tower.runners import closes_with_a_record, of, recognised
 from tower.system.files import read_regular
 from tower.system.procfs import boot_id
 from tower.system.runlog import read_log
@@ -19,7 +19,10 @@ from tower.system.runrecords import read_exit, read_start, remove_drafts
 from tower.system.survivors import end_survivors
 
 ANSWER_BYTES: Final = 1 << 20
-"""How much of the end of the output is read for the answer, the usage and the last error line."""
+"""How much of the end of the output is read for the answer and the last error line."""
+
+RECORD_BYTES: Final = 4 << 20
+"""How much of it is read where a result record is looked for: one line, with the largest answer escaped in it."""
 
 REPORT_BYTES: Final = 64 << 10
 """A usage report is a handful of numbers; what is larger is none."""
@@ -67,20 +70,33 @@ def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
 
     Raises `BusyError` when a shortage of descriptors or memory keeps any of it from being read.
     """
-    out = printed(folder, "stdout", -ANSWER_BYTES, ANSWER_BYTES, is_evidence=True)
+    out = _output(live, folder)
     err = printed(folder, "stderr", -REPORT_BYTES, REPORT_BYTES, is_evidence=True)
-    report = read_regular(folder / "out" / "report", REPORT_BYTES, is_evidence=True)
-    reading = of(live.runner).read(live.runner, out, None if report is None else report.decode(errors="replace"))
-    tails = out.decode(errors="replace"), err.decode(errors="replace")
+    tails = out[-ANSWER_BYTES:].decode(errors="replace"), err.decode(errors="replace")
     return Evidence(
         exit=read_exit(str(folder)),
-        reading=recognised(live.runner, reading, *reversed(tails)),
+        reading=recognised(live.runner, _read(live, folder, out), *reversed(tails)),
         out_tail=tails[0],
         err_tail=tails[1],
         stopping=live.stopping,
         without_exit=without_exit,
         agent=live.agent,
     )
+
+
+def reading_of(live: LiveRun, folder: Path) -> Reading:
+    """What the runner's reader finds in the output of a run so far. Blocks; raises `BusyError` as `gather` does."""
+    return _read(live, folder, _output(live, folder))
+
+
+def _output(live: LiveRun, folder: Path) -> bytes:
+    most = RECORD_BYTES if closes_with_a_record(live.runner) else ANSWER_BYTES
+    return printed(folder, "stdout", -most, most, is_evidence=True)
+
+
+def _read(live: LiveRun, folder: Path, out: bytes) -> Reading:
+    report = read_regular(folder / "out" / "report", REPORT_BYTES, is_evidence=True)
+    return of(live.runner).read(live.runner, out, None if report is None else report.decode(errors="replace"))
 
 
 def printed(folder: Path, stream: str, offset: int, most: int, *, is_evidence: bool = False) -> bytes:

@@ -63,7 +63,9 @@ class LiveRun:
     seat: Seat
     link: KeeperLink | None = None
     stopping: str | None = None
-    """The word with which it was asked to end (cancelled, halted, stop)."""
+    """The word with which it was asked to end (cancelled, halted, stop, result)."""
+    printed: int = 0
+    """Bytes of its standard output, as far as its keeper has told."""
     has_tools: anyio.Event = field(default_factory=anyio.Event)
     """It has asked which tools the tower offers."""
 

@@ -3,6 +3,6 @@
 from tower.runners.command import effort_of
 from tower.runners.invocation import Invocation
 from tower.runners.patterns import recognised
-from tower.runners.registry import Kind, of
+from tower.runners.registry import Kind, closes_with_a_record, of
 
-__all__ = ["Invocation", "Kind", "effort_of", "of", "recognised"]
+__all__ = ["Invocation", "Kind", "closes_with_a_record", "effort_of", "of", "recognised"]

@@ -1,18 +1,26 @@
-"""`command = [...]`: any program, with placeholders; the payload on its standard input, the answer on its output."""
+"""`command = [...]`: any program, with placeholders; the payload on its standard input.
+
+What its output means says `output`: plain text is the answer; for what an agent program prints there is a reader each.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tower.core.factory import Agent, Runner
 from tower.core.outcome import Reading
 from tower.core.placeholders import fill_command
+from tower.runners import claude
 from tower.runners import report as reports
 from tower.runners.invocation import Invocation
 from tower.runners.text import answer
 
 REPORT: Final = "report"
 """The `output` that promises a report file."""
+
+READERS: Final[Mapping[str, Callable[[Runner, bytes, str | None], Reading]]] = {claude.NAME: claude.read}
+"""By `output`: readers of programs that close what they print with a result record."""
 
 
 def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...]:
@@ -21,7 +29,9 @@ def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...
 
 
 def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
-    """The output is the answer. A report is looked for only where the runner says that there is one."""
+    """By the reader of its output; else that is the answer, and a report is looked for where there is to be one."""
+    if runner.output in READERS:
+        return READERS[runner.output](runner, stdout_tail, report)
     if runner.output != REPORT:
         return reports.without(runner, answer(stdout_tail))
     return reports.reading(runner, answer(stdout_tail), report, promised=True)

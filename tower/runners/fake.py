@@ -16,5 +16,7 @@ def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...
 
 
 def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
-    """As of any command: the output is the answer, a report is welcome."""
+    """By the reader of the program that it stands for; else the output is the answer, and a report is welcome."""
+    if runner.output in command.READERS:
+        return command.read(runner, stdout_tail, report)
     return cmd.read(runner, stdout_tail, report)

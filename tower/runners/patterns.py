@@ -23,6 +23,9 @@ def recognised(runner: Runner, reading: Reading, *tails: str) -> Reading:
     """The reading, which says that the program was unavailable when a line of its output matches a pattern."""
     if not runner.unavailable_patterns or reading.unavailable is not None:
         return reading
+    if reading.record is not None and reading.record.ok:
+        # Its own word, beside which the same phrase may be anybody's.
+        return reading
     patterns = [re.compile(pattern) for pattern in runner.unavailable_patterns]
     lines = (line[:LINE_CHARS] for tail in tails for line in reversed(tail.splitlines()[-LINES:]))
     found = next((line for line in lines if any(pattern.search(line) for pattern in patterns)), None)

@@ -32,6 +32,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
+def closes_with_a_record(runner: Runner) -> bool:
+    """Whether its program prints a result record as the last it does, so that one that stays after that has hung."""
+    return runner.output in command.READERS
+
+
 def of(runner: Runner) -> Kind:
     """The kind of a runner. Raises `KeyError` for one that `config` would not have accepted."""
     return _KINDS[runner.kind]
