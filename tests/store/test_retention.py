@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tower.core.records import RESIDENT_PROCESS, Event, Flight, Itinerary, Process, Run, Sender
@@ -19,7 +20,7 @@ OLD, CUT, NEW = 10.0, 100.0, 200.0
 def connection(tmp_path: Path) -> Iterator[Connection]:
     store = Store(tmp_path / "t.db", inline=True)
     yield store._writer
-    store.close()
+    anyio.run(store.close)
 
 
 def chain(
