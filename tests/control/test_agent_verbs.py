@@ -46,6 +46,17 @@ async def test_memory_grows_by_entries_and_is_shown_to_the_next_run(scene: Scene
         assert "The tests are slow." in told
 
 
+async def test_agents_may_share_a_memory_whose_entries_say_whose_they_are(scene: Scene) -> None:
+    async with scene.tower(agent("coder", memory="team"), agent("tester", memory="team"), agent("other")):
+        coder, of = await running(scene), verbs(scene)
+        await of.notes.remember(coder, "The tests are slow.")
+        assert (await of.notes.memory(await running(scene, "tester")))["text"].count(f", coder, {coder.run}") == 1
+        assert (await of.notes.memory(await running(scene, "other")))["text"] == ""
+        told = await of.runs.payload(ANN, (await scene.run(await scene.send("tester"))).id)
+        assert "The tests are slow." in told
+        assert (scene.state.root / "memories" / "team.md").is_file()
+
+
 async def test_writers_at_the_same_time_lose_nothing(scene: Scene) -> None:
     async with scene.tower(agent("coder"), max_concurrent_runs=4):
         callers = [await running(scene) for _ in range(2)]

@@ -66,6 +66,7 @@ OWN: Final = (
     "max_concurrent",
     "max_pending",
     "context_budget",
+    "memory",
 )
 """Keys that an agent alone gives. Prompt and work_dir are resolved where files are."""
 

@@ -56,7 +56,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "approve": "flights are started without asking",
         "mcp": "configure the program's own tool servers",
         "answer": "answers are kept and not read as proposals",
-        "memory": "each agent has a memory of its own",
         "privileged": "runs cannot gain privileges",
     },
     "routes.*": {},

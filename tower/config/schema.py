@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from tower.core.factory import AGENT_NAME_PATTERN
 from tower.core.pipelines import MAX_PRIORITY
 from tower.core.runner_spec import PRESETS
 
@@ -152,6 +153,14 @@ def _trigger(value: Any) -> Any:
     return value
 
 
+def _scope(value: str) -> str:
+    if not re.fullmatch(AGENT_NAME_PATTERN, value):
+        raise RefusedValueError(
+            "is not a name for a memory", "use at most 64 of a-z, 0-9, _ and -, beginning with a letter"
+        )
+    return value
+
+
 def _expression(value: str) -> str:
     try:
         re.compile(value)
@@ -186,6 +195,7 @@ RunnerText = Annotated[Long, AfterValidator(_runner)]
 Names = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
 Paths = Annotated[tuple[PathText, ...], BeforeValidator(_as_tuple), Field(max_length=1000)]
 Patterns = Annotated[tuple[Annotated[Short, AfterValidator(_pattern)], ...], BeforeValidator(_as_tuple)]
+MemoryScope = Annotated[Annotated[str, AfterValidator(_scope)] | None, BeforeValidator(_blank_is_none)]
 Umask = Annotated[Annotated[Short, AfterValidator(_umask)] | None, BeforeValidator(_octal_text)]
 Includes = Annotated[
     tuple[Annotated[Short, AfterValidator(_include)], ...], BeforeValidator(_as_tuple), Field(max_length=100)
@@ -276,6 +286,7 @@ class AgentTable(Shared):
     max_concurrent: Concurrency | None = None
     max_pending: Annotated[int, between(1, 100_000)] | None = None
     context_budget: Annotated[int, between(1, 1_000_000_000)] | None = None
+    memory: MemoryScope = None
 
 
 class EstimateTable(BaseModel):

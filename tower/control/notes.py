@@ -12,7 +12,9 @@ from tower.control import views
 from tower.control.rights import require_run
 from tower.core import notebook
 from tower.core.callers import Caller
+from tower.core.factory import Agent
 from tower.core.fences import tail
+from tower.engine.compose import memory_file
 from tower.engine.tower import Tower
 from tower.system import notebooks
 
@@ -25,21 +27,23 @@ class NoteVerbs:
     _writing: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def memory(self, caller: Caller) -> views.View:
-        """The caller's own memory: the end of it, at most `notebook.READ_BYTES`."""
+        """The caller's memory: the end of it, at most `notebook.READ_BYTES`."""
         require_run(caller, "read memory")
         raw, total = await anyio.to_thread.run_sync(notebooks.read_end, self._memory(caller), notebook.LOOK_BYTES)
         text = tail(raw, notebook.READ_BYTES)
         return {"text": text, "bytes": total, "cut": len(text.encode()) < total}
 
     async def remember(self, caller: Caller, text: str) -> views.View:
-        """Add an entry to the caller's own memory; durable when this returns.
+        """Add an entry to the caller's memory; durable when this returns.
 
         Raises `InvalidError` for text that says nothing, `BusyError` on a full disk, `RefusedError` for a file that
         cannot be written.
         """
         run = require_run(caller, "write memory")
         kept, is_cut = notebook.cut_entry(self.tower.redaction.apply(text))
-        entry = notebook.entry(kept, at=self.tower.clock(), by=run)
+        agent = self._agent(caller)
+        is_shared = agent is not None and agent.memory is not None
+        entry = notebook.entry(kept, at=self.tower.clock(), by=f"{caller.name}, {run}" if is_shared else run)
         path = self._memory(caller)
 
         def write() -> tuple[int, int]:
@@ -69,7 +73,14 @@ class NoteVerbs:
         return {"cut": is_cut}
 
     def _memory(self, caller: Caller) -> Path:
-        return self.tower.state.hangar(caller.name) / "memory.md"
+        agent = self._agent(caller)
+        hangars = self.tower.state.hangars
+        return memory_file(hangars, agent) if agent else hangars / caller.name / "memory.md"
+
+    def _agent(self, caller: Caller) -> Agent | None:
+        """As the run has it, which keeps the generation that it began with."""
+        live = self.tower.live.get(caller.run or "")
+        return live.agent if live else self.tower.factory.agents.get(caller.name)
 
     @property
     def _logbook(self) -> Path:

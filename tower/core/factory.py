@@ -141,6 +141,8 @@ class Agent:
     max_concurrent: int | None = None
     max_pending: int | None = None
     context_budget: int | None = None
+    memory: str | None = None
+    """The name of a memory that several agents share; None: it has one of its own."""
     memory_bytes: int = 4096
     snapshot: str = "work"
     """work (HEAD, uncommitted and untracked) or head."""

@@ -116,7 +116,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
         turn = _turn_of(tower, agent)
         if turn is None:
             return None
-    memory, total = memory_of(tower.state.hangar(agent.name), agent.memory_bytes)
+    memory, total = memory_of(tower.state.hangars, agent)
     prepared = Prepared(
         factory=factory,
         agent=agent,
@@ -265,7 +265,14 @@ def planned_place(factory: Factory, agent: Agent, run: str) -> str:
     return str(Path(factory.settings.snapshots_dir) / run / "tree")
 
 
-def memory_of(hangar: Path, most: int) -> tuple[bytes, int]:
-    """The end of an agent's memory and the size of the whole, bytes."""
-    path = hangar / "memory.md"
+def memory_file(hangars: Path, agent: Agent) -> Path:
+    """Where an agent's memory is: in its own hangar, or beside the hangars where several share one."""
+    if agent.memory is None:
+        return hangars / agent.name / "memory.md"
+    return hangars.parent / "memories" / f"{agent.memory}.md"
+
+
+def memory_of(hangars: Path, agent: Agent) -> tuple[bytes, int]:
+    """The end of an agent's memory, as much as it is told, and the size of the whole; bytes."""
+    path, most = memory_file(hangars, agent), agent.memory_bytes
     return read_regular(path, most, tail=True) or b"", size_of(path)

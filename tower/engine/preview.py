@@ -32,7 +32,7 @@ def preview(
 ) -> str:
     """Exactly what a run of an agent would be told if `person` sent it `body` now, in a chain with these flags."""
     agent = factory.agents[name]
-    memory, total = memory_of(hangars / name, agent.memory_bytes)
+    memory, total = memory_of(hangars, agent)
     flight = Flight(
         id=ids.FLIGHT + _NO_ULID,
         itinerary=ids.ITINERARY + _NO_ULID,
