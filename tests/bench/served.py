@@ -29,7 +29,7 @@ FRESH: Final = 5.0
 class Served:
     """A tower that serves; `agents` is the part of the configuration file that a benchmark is about."""
 
-    def __init__(self, folder: Path, agents: str, defaults: str) -> None:
+    def __init__(self, folder: Path, agents: str, defaults: str, before: Callable[[Path], None]) -> None:
         self.folder = folder
         self.tree = folder / "workspace"
         self.socket = folder / ".layover" / "tower.sock"
@@ -39,6 +39,7 @@ class Served:
         self.tree.mkdir()
         subprocess.run([*git, "init", "-q"], check=True)
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+        before(folder / ".layover")
         with (folder / "daemon.log").open("wb") as log, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
             notices.bind(str(folder / "n"))
             notices.setblocking(False)
@@ -126,9 +127,11 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def tower(folder: Path, agents: str, *, defaults: str = "") -> Iterator[Served]:
-    """A tower for the time of a benchmark."""
-    served = Served(folder, agents, defaults)
+def tower(
+    folder: Path, agents: str, *, defaults: str = "", before: Callable[[Path], None] = lambda _: None
+) -> Iterator[Served]:
+    """A tower for the time of a benchmark; `before` it starts something may be done to its state folder."""
+    served = Served(folder, agents, defaults, before)
     try:
         yield served
     finally:

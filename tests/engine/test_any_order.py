@@ -15,6 +15,7 @@ from tower.control.flights import FlightVerbs
 from tower.core.errors import TowerError
 from tower.core.factory import RecoveryPolicy
 from tower.core.records import Flight, Run
+from tower.core.routes import Join, JoinKind, Route
 from tower.core.states import ALIVE, MOVES, FlightState, Outcome
 from tower.engine import ground_stop, holds, recover, stopping
 from tower.engine.presence import keep_seen
@@ -23,7 +24,9 @@ from tower.store.database import Connection
 
 from .scripted import ANN, Scene, ScriptedKeeper, agent, empty_scene, idle, jumping_clock, later
 
-AGENTS = (agent("coder"), agent("tester", recovery=RecoveryPolicy.MANUAL, max_concurrent=1))
+AGENTS = (agent("coder"), agent("tester", recovery=RecoveryPolicy.MANUAL, max_concurrent=1), agent("editor"))
+JOIN = Join(kind=JoinKind.ALL, senders=("coder", "tester"), timeout_sec=900.0)
+ROUTES = ("coder -> tester", *(Route(sender=sender, receiver="editor", join=JOIN) for sender in JOIN.senders))
 SLOTS = 2
 MOVING = ALIVE | {FlightState.QUEUED}
 ANYONE = st.integers(0, 5)
@@ -31,6 +34,8 @@ ANYONE = st.integers(0, 5)
 STEPS = st.one_of(
     st.tuples(st.just("send"), st.sampled_from(["coder", "tester"])),
     st.tuples(st.just("hand_on"), ANYONE),
+    st.tuples(st.just("deliver"), ANYONE),
+    st.tuples(st.just("deliver"), ANYONE),
     st.tuples(st.just("cancel"), ANYONE),
     st.tuples(st.just("exit"), ANYONE, st.sampled_from([{"code": 0}, {"code": 3}, {"signal": 9}])),
     st.tuples(st.just("kill_keeper"), ANYONE),
@@ -64,9 +69,7 @@ class Play:
     async def begin(self) -> None:
         self.scene.on_open = lambda store: store._writer.executescript(WATCH_MOVES)
         await self.tower.enter_async_context(
-            self.scene.tower(
-                *AGENTS, also=[holds.watch, keep_seen], routes=["coder -> tester"], max_concurrent_runs=SLOTS
-            )
+            self.scene.tower(*AGENTS, also=[holds.watch, keep_seen], routes=ROUTES, max_concurrent_runs=SLOTS)
         )
 
     async def end(self) -> None:
@@ -97,6 +100,11 @@ class Play:
         found = [run for run in await self.runs() if run.agent == "coder" and run.ended_at is None]
         if found:
             await self.scene.send("tester", run=found[which % len(found)])
+
+    async def deliver(self, which: int) -> None:
+        found = [run for run in await self.runs() if run.agent in JOIN.senders and run.ended_at is None]
+        if found:
+            await self.scene.send("editor", run=found[which % len(found)])
 
     async def cancel(self, which: int) -> None:
         found = await self.flights()
@@ -189,7 +197,15 @@ class Play:
                 run for run in every if run.itinerary == flight.itinerary and run.id in self.scene.keepers.started
             ]
             assert (await self.scene.itinerary(flight.id)).runs_started == len(started)
+        await self.assert_no_join_is_forgotten()
         assert {run.id for run in every if run.outcome is Outcome.REFUSED}.isdisjoint(self.scene.keepers.started)
+
+    async def assert_no_join_is_forgotten(self) -> None:
+        """What is parked waits for what a person can still bring about; else it was let through, or given up."""
+        every = await self.flights()
+        for chain in {flight.itinerary for flight in every if flight.state is FlightState.PARKED}:
+            states = {flight.state for flight in every if flight.itinerary == chain}
+            assert states & {FlightState.HELD, FlightState.HALTED}
 
 
 def _moves(connection: Connection) -> list[tuple[str, str, str]]:

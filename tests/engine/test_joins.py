@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from tower.core.chain import ChainState, state_of
-from tower.core.errors import ConflictError
+from tower.core.errors import ConflictError, RefusedError
 from tower.core.factory import RecoveryPolicy
 from tower.core.records import Run
 from tower.core.routes import Join, JoinKind, Route
@@ -395,6 +396,40 @@ async def test_what_a_join_released_is_cancelled_and_done_again_as_one(scene: Sc
         await later(120)
         await verbs(scene).flights.cancel(ANN, pair[1])
         assert {(await scene.flight(it)).state for it in pair} == {FlightState.CANCELLED}
+
+
+async def test_more_senders_than_slots_wait_and_the_join_completes(scene: Scene) -> None:
+    """Fault B108: a cap on what runs at once must not fail work."""
+    crew = [agent(f"w{number:02}") for number in range(11)]
+    join = Join(kind=JoinKind.ALL, senders=tuple(one.name for one in crew))
+    async with scene.tower(DEV, *crew, routes=edges(join), max_concurrent_runs=3):
+        first = await scene.send("dev")
+        run = await scene.run(first)
+        asked = [await scene.send(one.name, run=run) for one in crew]
+        assert len(scene.now.live) == 3
+        await scene.keepers.started[run.id].exits(0)
+        for flight in asked:
+            await scene.send("dev", "done", run=await scene.run(flight))
+            await (await scene.keeper(flight)).exits(0)
+            assert len(scene.now.live) <= 3
+        woken = next(iter(scene.now.live.values())).run
+        assert (woken.agent, len(woken.flights)) == ("dev", 11)
+
+
+async def test_a_triangle_stops_at_its_hops_and_says_why(scene: Scene) -> None:
+    """Fault B104: a cap for each pair of agents misses a loop of three."""
+    routes = ["dev -> tester", "tester -> reviewer", "reviewer -> dev"]
+    async with scene.tower(*CREW, routes=routes, max_hops=6):
+        flight, around = await scene.send("dev"), cycle(["tester", "reviewer", "dev"])
+        for sent in range(1, 7):
+            run = await scene.run(flight)
+            if sent == 6:
+                with pytest.raises(RefusedError, match="this chain has no hops left"):
+                    await scene.send(next(around), run=run)
+                break
+            flight = await scene.send(next(around), run=run)
+            await scene.keepers.started[run.id].exits(0)
+        assert len(await scene.read(flights.of_itinerary, run.itinerary)) == 6
 
 
 async def test_a_ground_stop_in_the_middle_gives_nothing_up(scene: Scene) -> None:

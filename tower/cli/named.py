@@ -10,7 +10,6 @@ from tower.client.api import Api
 from tower.core import ids
 from tower.core.errors import InvalidError, NotFoundError
 
-ULID_CHARS: Final = 26
 _KINDS: Final = {ids.FLIGHT: "flight", ids.ITINERARY: "itinerary", ids.RUN: "run"}
 
 
@@ -19,7 +18,7 @@ def find(api: Api, text: str) -> tuple[str, str]:
     if not ids.is_tail(text):
         raise InvalidError("bad-id", f"cannot look up {text!r}: it is no id and no tail of one", _WHERE)
     prefix, _, tail = text.rpartition("_")
-    if prefix in _KINDS and len(tail) == ULID_CHARS:
+    if prefix in _KINDS and len(tail) == ids.ULID_CHARS:
         return _KINDS[prefix], text
     found = api.get(f"/find/{text}")
     return found["kind"], found["id"]

@@ -18,6 +18,9 @@ PREFIXES: Final = (FLIGHT, ITINERARY, RUN, PROCESS, HELP, "lay", "lrn")
 RANDOM_BYTES: Final = 10
 """Bytes of chance in a ULID (80 bits), as its specification has it."""
 
+ULID_CHARS: Final = 26
+"""Characters of an id behind its prefix."""
+
 TAIL_CHARS: Final = 6
 """Characters of an id that lists show: 30 bits, enough to be unambiguous among some thousand entries."""
 
@@ -44,4 +47,4 @@ def short(full: str) -> str:
 def is_tail(text: str) -> bool:
     """Whether the text can be an id or the tail of one (`run_01J...`, `01J...`, `9KX2`)."""
     head, _, tail = text.rpartition("_")
-    return bool(tail) and (not head or head in PREFIXES) and len(tail) <= 26 and set(tail.upper()) <= _ALPHABET
+    return bool(tail) and (not head or head in PREFIXES) and len(tail) <= ULID_CHARS and set(tail.upper()) <= _ALPHABET

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any, Final
 
 from tower.core.records import Flight, Sender
-from tower.core.states import MOVES, Cause, FlightState, HeldReason, Outcome
+from tower.core.states import ALIVE, MOVES, WAITING, Cause, FlightState, HeldReason, Outcome
 from tower.store.database import Connection, row, rows
 
 KEY_WINDOW_SEC: Final = 24 * 3600.0
@@ -28,7 +28,10 @@ _COLUMNS: Final = frozenset(
 )
 
 IN_LINE: Final = "state = 'queued' AND (joined IS NULL OR joined = id)"
-"""As the partial index has it, or that would not be used."""
+_OPEN_STATES: Final = WAITING | ALIVE | {FlightState.HALTED}
+
+OPEN: Final = "state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running')"
+"""As partial indexes have it: a query says it beside its own condition, or it walks over all that there ever were."""
 
 
 def insert(connection: Connection, flight: Flight) -> None:
@@ -114,22 +117,23 @@ def queue_heads(connection: Connection, *, per_agent: int, now: float) -> list[F
 
 def waiting(connection: Connection, *, limit: int = 1000) -> list[Flight]:
     """Flights that are queued, held or parked, oldest first."""
-    sql = "SELECT * FROM flights WHERE state IN ('queued', 'held', 'parked') ORDER BY created_at, id LIMIT ?"
+    sql = (
+        f"SELECT * FROM flights WHERE state IN ('queued', 'held', 'parked') AND {OPEN}"  # noqa: S608 (a constant)
+        " ORDER BY created_at, id LIMIT ?"
+    )
     return [flight_of(found) for found in rows(connection, sql, (limit,))]
 
 
 def held(connection: Connection, *reasons: HeldReason) -> list[Flight]:
     """Held flights, of the given reasons or of all."""
-    found = [flight_of(one) for one in rows(connection, "SELECT * FROM flights WHERE state = 'held' ORDER BY id")]
+    sql = f"SELECT * FROM flights WHERE state = 'held' AND {OPEN} ORDER BY id"  # noqa: S608 (a constant)
+    found = [flight_of(one) for one in rows(connection, sql)]
     return [flight for flight in found if not reasons or flight.held_reason in reasons]
 
 
 def counts(connection: Connection) -> dict[str, int]:
     """How many flights are queued, held, parked, halted, starting and running."""
-    sql = (
-        "SELECT state, count(*) FROM flights"
-        " WHERE state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running') GROUP BY state"
-    )
+    sql = f"SELECT state, count(*) FROM flights WHERE {OPEN} GROUP BY state"  # noqa: S608 (a constant)
     return {found[0]: found[1] for found in rows(connection, sql)}
 
 
@@ -137,7 +141,7 @@ def pending_for(connection: Connection, receiver: str) -> int:
     """How many flights wait for an agent."""
     found = row(
         connection,
-        "SELECT count(*) FROM flights WHERE receiver = ? AND state IN ('queued', 'held')"
+        f"SELECT count(*) FROM flights WHERE receiver = ? AND state IN ('queued', 'held') AND {OPEN}"  # noqa: S608
         " AND (joined IS NULL OR joined = id)",
         (receiver,),
     )
@@ -202,8 +206,10 @@ def listing(
     connection: Connection, *, state: FlightState | None = None, receiver: str | None = None, limit: int
 ) -> list[Flight]:
     """Flights by state and receiver, newest first."""
+    is_open = f" AND {OPEN}" if state in _OPEN_STATES else ""
     sql = (
-        "SELECT * FROM flights WHERE (? IS NULL OR state = ?) AND (? IS NULL OR receiver = ?) ORDER BY id DESC LIMIT ?"
+        f"SELECT * FROM flights WHERE (? IS NULL OR state = ?) AND (? IS NULL OR receiver = ?){is_open}"  # noqa: S608
+        " ORDER BY id DESC LIMIT ?"
     )
     return [flight_of(found) for found in rows(connection, sql, (state, state, receiver, receiver, limit))]
 

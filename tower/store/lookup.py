@@ -29,12 +29,15 @@ def find(connection: Connection, text: str, *, kind: str | None = None) -> tuple
         )
     prefix, _, tail = text.rpartition("_")
     candidates = []
+    # A whole id is looked up; for a tail all are walked over.
+    is_whole = len(tail) == ids.ULID_CHARS
     for table_prefix, (name, table) in _TABLES.items():
         if (kind is None or kind == name) and (not prefix or prefix == table_prefix):
+            fits = ("id = ?", f"{table_prefix}_{tail.upper()}") if is_whole else ("id LIKE ?", f"%{tail.upper()}")
             found = rows(
                 connection,
-                f"SELECT id FROM {table} WHERE id LIKE ? ORDER BY id DESC LIMIT 9",  # noqa: S608 (table is this module's)
-                ("%" + tail.upper(),),
+                f"SELECT id FROM {table} WHERE {fits[0]} ORDER BY id DESC LIMIT 9",  # noqa: S608 (this module's)
+                fits[1:],
             )
             candidates += [(name, one["id"]) for one in found]
     wanted = kind or "flight, itinerary, run or help request"

@@ -15,6 +15,10 @@ _RUN_COLUMNS: Final = tuple(name for name in Run.__dataclass_fields__ if name !=
 _PROCESS_COLUMNS: Final = tuple(Process.__dataclass_fields__)
 
 
+_OPEN: Final = "runs INDEXED BY runs_open WHERE state != 'ended'"
+"""Those that were claimed and have not ended. Left to itself, SQLite walks over all that there ever were."""
+
+
 def insert_process(connection: Connection, process: Process) -> None:
     """Write the record of a process before it exists."""
     _insert(connection, "processes", {name: getattr(process, name) for name in _PROCESS_COLUMNS})
@@ -93,16 +97,17 @@ def by_token(connection: Connection, token_sha256: str) -> Run | None:
 
 def open_runs(connection: Connection) -> list[Run]:
     """Runs that were claimed and have not ended, oldest first."""
-    found = rows(connection, "SELECT * FROM runs WHERE state != 'ended' ORDER BY id")
+    found = rows(connection, f"SELECT * FROM {_OPEN} ORDER BY id")  # noqa: S608 (a constant)
     return [_run(connection, one) for one in found]
 
 
 def listing(connection: Connection, *, every: bool, agent: str | None = None, limit: int) -> list[Run]:
     """Runs, newest first: those alive, or all."""
-    # The condition stands as text, so that the partial index over open runs is used.
-    which = "1" if every else "state != 'ended'"
-    sql = f"SELECT * FROM runs WHERE {which} AND (? IS NULL OR agent = ?) ORDER BY id DESC LIMIT ?"  # noqa: S608
-    return [_run(connection, found) for found in rows(connection, sql, (agent, agent, limit))]
+    which = "runs WHERE 1" if every else _OPEN
+    # Not `? IS NULL OR agent = ?`, which no index serves.
+    of_agent, named = ("", ()) if agent is None else (" AND agent = ?", (agent,))
+    sql = f"SELECT * FROM {which}{of_agent} ORDER BY id DESC LIMIT ?"  # noqa: S608 (constants)
+    return [_run(connection, found) for found in rows(connection, sql, (*named, limit))]
 
 
 def of_itinerary(connection: Connection, itinerary: str) -> list[Run]:
