@@ -73,6 +73,19 @@ def test_reload_prints_what_changed_or_what_is_wrong(daemon: Daemon) -> None:
     assert "layover.toml" in refused.stdout + refused.stderr
 
 
+def test_what_a_reload_would_change_is_said_before_and_what_is_live_is_drawn(daemon: Daemon) -> None:
+    daemon.configure(ONE.format(answer="a"))
+    daemon.start()
+    assert daemon.tower("config", "diff").stdout == ""
+    other = daemon.config.with_name("other.toml")
+    other.write_text(daemon.config.read_text() + ONE.replace("agents.one", "agents.two").format(answer="c"))
+    done = daemon.tower("config", "diff", "--from", str(other), "--config", str(daemon.config))
+    assert done.stdout.splitlines()[-1].split("\t")[:2] == ["two", "removed"]
+    other.replace(daemon.config)
+    eventually(lambda: [it["name"] for it in daemon.api.get("/graph?format=json")["agents"]] == ["one", "two"])
+    assert daemon.api.get("/agents/two")["values"]["entry"] == {"value": True, "origin": "agent"}
+
+
 def test_a_removed_agent_s_flights_are_held_and_released_when_it_returns(daemon: Daemon) -> None:
     both = ONE.format(answer="one") + ONE.replace("agents.one", "agents.two").format(answer="two")
     daemon.configure(both)
