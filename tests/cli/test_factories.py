@@ -1,4 +1,4 @@
-"""The verbs that read a configuration file without a tower: `validate` and `prompt`."""
+"""The verbs that read a configuration file without a tower: `validate`, `explain` and `prompt`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_validate_as_json(cli: Cli, config: Path) -> None:
     assert {"file", "line", "column", "key", "sentence", "hint", "severity"} == set(document["problems"][0])
 
 
-@pytest.mark.parametrize("verb", [["validate"], ["prompt", "writer"]])
+@pytest.mark.parametrize("verb", [["validate"], ["explain"], ["prompt", "writer"]])
 def test_a_file_that_is_not_there_is_78(cli: Cli, verb: list[str]) -> None:
     result = cli(*verb, "--config", "none.toml")
     assert result.code == exits.CONFIGURATION
@@ -129,3 +129,127 @@ def test_a_configuration_is_found_by_its_folder_and_by_the_environment(config: P
             capture_output=True,
         )
         assert done.returncode == exits.DONE
+
+
+BUILD = (
+    GOOD
+    + """\
+env_from = ["MY_KEY"]
+timeout_sec = "10m"
+
+[agents.tester]
+description = "Tests."
+runner = "cmd:cat"
+access = "read-only"
+recovery = "manual"
+prompt = '''
+Test it.
+@include(deep) deep.md
+'''
+
+[pipelines.build]
+entry = "tester"
+body = "Test the last change."
+flags = { deep = {} }
+agents.tester.model = "large"
+
+[[routes]]
+from = "tester"
+to = "writer"
+"""
+)
+
+
+@pytest.fixture
+def build(config: Path) -> Path:
+    """A factory with a pipeline whose agent tests a flag."""
+    (config.parent / "workspace" / ".git").mkdir()
+    (config.parent / "prompts").mkdir()
+    (config.parent / "prompts" / "deep.md").write_text("Look twice.\n")
+    config.write_text(BUILD)
+    return config
+
+
+def test_prompt_in_a_chain_of_a_pipeline(cli: Cli, build: Path) -> None:
+    plain = cli("prompt", "tester", "-p", "build").out
+    assert "Test it.\n\n## Tower: " in plain
+    assert plain.endswith("Test the last change.\n")
+    deep = cli("prompt", "tester", "-p", "build", "--flag", "deep", "Only this.").out
+    assert "Test it.\nLook twice.\n\n## Tower: " in deep
+    assert deep.endswith("Only this.\n")
+    assert cli("prompt", "tester", "-p", "build", "--flag", "deep=false").out == plain
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["-p", "biuld"], "cannot find a pipeline called 'biuld'\n  did you mean build?"),
+        (["-p", "build", "--flag", "depp"], "pipeline build does not declare it"),
+        (["--flag", "deep"], "flags belong to a pipeline"),
+        (["-p", "build", "--flag", "deep=maybe"], "'maybe' is neither true nor false"),
+    ],
+)
+def test_prompt_in_a_chain_that_there_cannot_be(cli: Cli, build: Path, args: list[str], words: str) -> None:
+    result = cli("prompt", "tester", *args)
+    assert (result.code != exits.DONE, result.out) == (True, "")
+    assert words in result.err
+
+
+def test_a_factory_is_explained_in_sentences(cli: Cli, build: Path) -> None:
+    result = cli("explain")
+    assert result.code == exits.DONE
+    told = result.out.replace(f"{build.parent}/", "").split("\n\n")
+    assert told[0] == (
+        "layover.toml describes 2 agents. A person may send to writer."
+        " The pipeline build begins at tester, with flags: deep (off unless said)."
+    )
+    assert told[1] == (
+        "writer (Writes) works in the live tree workspace; its runner is cmd:cat. It takes messages from tester and a"
+        " person. It may send to nobody. Work of it that was cut off is started again."
+    )
+    assert told[2] == (
+        "tester (Tests) works in a snapshot of workspace; its runner is cmd:cat. It takes messages from the pipeline"
+        " build. It may send to writer. Work of it that was cut off waits for a person (`tower recover`)."
+    )
+    assert told[-1].startswith("Not set now: MY_KEY. ")
+
+
+def test_an_agent_is_explained_value_by_value(cli: Cli, build: Path) -> None:
+    lines = cli("explain", "writer").out.replace(f"{build.parent}/", "").splitlines()
+    assert lines[0] == "writer: Writes"
+    assert {"runner\tagent\tcmd:cat", "timeout_sec\tagent\t600", "stall_sec\tbuilt in\tnone"} <= set(lines)
+    assert "prompt\tagent\t24 bytes from the configuration" in lines
+    assert "work_dir\tlayover.work_dir\tworkspace" in lines
+    enforced, advisory = lines.index("Enforced:"), lines.index("Not enforced:")
+    assert "- a run is ended after 600 s" in lines[enforced:advisory]
+    assert "- it is to stay in workspace; nothing prevents it from writing elsewhere" in lines[advisory:]
+    assert lines[-1] == "MY_KEY\tmissing\tagents.writer.env_from"
+
+
+def test_an_agent_is_explained_as_a_pipeline_has_it(cli: Cli, build: Path) -> None:
+    values = json.loads(cli("explain", "tester", "--json", "-p", "build").out)["values"]
+    assert values["model"] == {"value": "large", "origin": "pipeline build"}
+    assert json.loads(cli("explain", "tester", "--json").out)["values"]["model"]["value"] is None
+    assert cli("explain", "-p", "build").code == exits.USAGE
+
+
+def test_a_variable_that_is_set_is_never_shown(cli: Cli, build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cr3t-value")
+    for args in (["explain"], ["explain", "writer"], ["explain", "writer", "--json"]):
+        shown = cli(*args).out
+        assert "s3cr3t" not in shown
+        assert "missing" not in shown
+    (variable,) = json.loads(cli("explain", "writer", "--json").out)["variables"]
+    assert variable == {"name": "MY_KEY", "declared_by": "agents.writer.env_from", "is_set": True}
+
+
+def test_every_agent_is_explained_as_a_document(cli: Cli, build: Path) -> None:
+    document = json.loads(cli("explain", "--json").out)
+    assert [it["name"] for it in document["agents"]] == ["writer", "tester"]
+    assert document["agents"][1]["ways_in"] == ["build"]
+    assert document["agents"][1]["sends_to"] == ["writer"]
+
+
+def test_explain_for_nobody(cli: Cli, build: Path) -> None:
+    result = cli("explain", "writre")
+    assert (result.code, "did you mean writer?" in result.err) == (exits.FAILED, True)

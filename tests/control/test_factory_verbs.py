@@ -217,5 +217,7 @@ async def test_an_agent_is_shown_with_where_its_values_came_from(scene: Scene) -
         assert (shown["name"], shown["paused_by"], shown["process"]) == ("coder", None, None)
         assert shown["values"]["model"] == {"value": "big", "origin": "defaults"}
         assert shown["values"]["effort"] == {"value": None, "origin": "built in"}
+        assert "it can send to nobody" in shown["enforced"]
+        assert (shown["variables"], shown["ways_in"]) == ([], ["person"])
         with pytest.raises(NotFoundError):
             await verbs(scene).factory.agent(ANN, "nobody")

@@ -216,7 +216,17 @@ class FakeVerbs:
 
     async def agent(self, caller: Caller, name: str) -> views.View:
         self._called("agent", caller, name=name)
-        return {**views.agent(AGENT), "values": written.agent(AGENT), "process": views.resident(RESIDENT, None)}
+        return {
+            **views.agent(AGENT),
+            "values": written.agent(AGENT),
+            "process": views.resident(RESIDENT, None),
+            "enforced": ["a run is ended after 3600 s"],
+            "advisory": [],
+            "variables": [{"name": "KEY", "declared_by": "agents.coder.env_from", "is_set": False}],
+            "sends_to": [],
+            "woken_by": [],
+            "ways_in": ["person"],
+        }
 
     async def pipelines(self, caller: Caller) -> views.View:
         self._called("pipelines", caller)

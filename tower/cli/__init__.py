@@ -21,7 +21,7 @@ from tower.core.errors import TowerError
 
 SECTIONS: Final = {
     "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents"),
-    "Before it": ("init", "validate", "graph", "prompt", "config"),
+    "Before it": ("init", "validate", "explain", "graph", "prompt", "config"),
     "Work in": ("send", "wait", "cancel", "release", "recover", "retry"),
     "Looking": ("status", "ps", "queue", "show", "diff", "logs", "help-requests", "pipelines"),
     "Around it": ("demo",),
@@ -37,7 +37,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "help":
-            return explain
+            return say_help
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = import_module(f"tower.cli.verbs.{cmd_name.replace('-', '_')}").command
@@ -75,7 +75,7 @@ def tower(socket: str | None) -> None:
 @click.command("help")
 @click.argument("verbs", metavar="[VERB]", nargs=-1)
 @click.pass_context
-def explain(ctx: click.Context, verbs: tuple[str, ...]) -> None:
+def say_help(ctx: click.Context, verbs: tuple[str, ...]) -> None:
     """Say what `tower VERB --help` says."""
     root = ctx.find_root()
     root.command.main([*verbs, "--help"], prog_name="tower", standalone_mode=False)

@@ -26,6 +26,9 @@ config = click.option(
     show_default=True,
     help="Configuration file, or the folder that it is in.",
 )
+flags = click.option(
+    "--flag", "flags", multiple=True, metavar="NAME=BOOL", help="A flag of the pipeline, for the whole chain."
+)
 
 
 def reach(given: str | None) -> api.Api:
@@ -53,3 +56,18 @@ def config_path(given: str) -> Path:
 
     path = Path(given).absolute()
     return path / "layover.toml" if path.is_dir() else path
+
+
+def flag_values(given: tuple[str, ...]) -> dict[str, bool]:
+    """What `--flag NAME`, `NAME=true` and `NAME=false` say. Raises `BadParameter` for any other value."""
+    return dict(map(_flag, given))
+
+
+def _flag(text: str) -> tuple[str, bool]:
+    name, given, value = text.partition("=")
+    if not given:
+        return name, True
+    try:
+        return name, bool(click.BOOL.convert(value, None, None))
+    except click.BadParameter:
+        raise click.BadParameter(f"{value!r} is neither true nor false", param_hint=f"'--flag {name}'") from None

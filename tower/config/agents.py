@@ -63,6 +63,8 @@ class AgentReader:
         self.tested[name] = told.tested
         values = {**inherited.values, "runner": runner, "persona": told.persona, "role": told.role}
         origins = {**inherited.origins, "work_dir": Origin.AGENT if checked.value.work_dir else "layover.work_dir"}
+        is_the_role = checked.value.prompt is None and checked.value.prompt_file is None
+        origins["prompt"] = Origin.ROLE if is_the_role else Origin.AGENT
         for key, of_the_role in (("description", told.description), ("position", told.position)):
             if key not in checked.given and of_the_role is not None:
                 values[key], origins[key] = of_the_role, Origin.ROLE

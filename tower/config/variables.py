@@ -45,7 +45,7 @@ def check_variables(tables: Tables, environ: Mapping[str, str], findings: Findin
                 )
     for path, names in _forwarded(tables):
         for index, name in enumerate(names):
-            if _is_name((*path, index), name, findings) and not _is_set(name, environ):
+            if _is_name((*path, index), name, findings) and not is_set(name, environ):
                 findings.warning(
                     (*path, index),
                     f"{name} is not set now",
@@ -88,6 +88,7 @@ def _is_name(path: KeyPath, name: str, findings: Findings) -> bool:
     return True
 
 
-def _is_set(name: str, environ: Mapping[str, str]) -> bool:
+def is_set(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a run could be given the variable: it is in the tower's environment, or among its credentials."""
     folder = environ.get("CREDENTIALS_DIRECTORY")
     return name in environ or bool(folder and exists(Path(folder, name)))

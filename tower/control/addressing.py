@@ -12,7 +12,7 @@ from typing import Final
 from tower.core.callers import Caller
 from tower.core.errors import InvalidError, NotFoundError, RefusedError
 from tower.core.factory import Agent, Factory
-from tower.core.pipelines import MAX_PRIORITY, Pipeline
+from tower.core.pipelines import MAX_PRIORITY, Pipeline, flags_of
 
 MAX_KEY: Final = 200
 MAX_NAME: Final = 200
@@ -62,7 +62,7 @@ def address(factory: Factory, caller: Caller, request: Request) -> Message:
     pipeline), `RefusedError` (no way in).
     """
     way_in = _way_in(factory, caller, request)
-    flags = _flags(way_in, request.flags)
+    flags = flags_of(way_in, request.flags)
     body = request.body if request.body is not None or way_in is None else way_in.body
     _check(request, body or "", factory.settings.max_body_bytes)
     agent = _receiver(factory, way_in.entry if way_in else request.to or "")
@@ -103,22 +103,6 @@ def unknown_pipeline(factory: Factory, name: str) -> NotFoundError:
     """The error for a name that no pipeline has."""
     known = ", ".join(sorted(factory.pipelines)) or "none"
     return NotFoundError("unknown-pipeline", f"cannot find a pipeline called {name[:80]!r}", f"there are: {known}")
-
-
-def _flags(way_in: Pipeline | None, given: Mapping[str, bool]) -> dict[str, bool]:
-    unknown = sorted(given.keys() - (way_in.flags.keys() if way_in else ()))
-    if not unknown:
-        return {} if way_in is None else way_in.settled(given)
-    sentence = f"cannot set the flag {unknown[0][:80]!r}"
-    if way_in is None:
-        raise InvalidError(
-            "unknown-flag", f"{sentence}: flags belong to a pipeline", "name the pipeline to send into, or no flag"
-        )
-    raise InvalidError(
-        "unknown-flag",
-        f"{sentence}: pipeline {way_in.name} does not declare it",
-        f"it declares: {', '.join(sorted(way_in.flags)) or 'none'}",
-    )
 
 
 def _check(request: Request, body: str, max_body: int) -> None:

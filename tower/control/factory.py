@@ -10,6 +10,8 @@ from typing import Final
 
 from tower import __version__
 from tower.config import written
+from tower.config.explained import surroundings
+from tower.config.variables import is_set
 from tower.control import views
 from tower.control.addressing import unknown_pipeline
 from tower.control.rights import require_person
@@ -105,6 +107,7 @@ class FactoryVerbs:
             **views.agent(record, paused),
             "values": written.agent(record),
             "process": views.resident(resident, paused) if resident else None,
+            **surroundings(self.tower.factory, record, partial(is_set, environ=self.tower.environ)),
         }
 
     async def pipelines(self, caller: Caller) -> views.View:

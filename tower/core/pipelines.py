@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tower.core.errors import InvalidError
+
 MAX_PRIORITY: Final = 100
 """Bound of priorities, on both sides of 0."""
 
@@ -48,3 +50,20 @@ class Pipeline:
     def settled(self, given: Mapping[str, bool]) -> dict[str, bool]:
         """The value of every declared flag, where `given` are the ones that were set. All of them are declared."""
         return {name: given.get(name, flag.default) for name, flag in self.flags.items()}
+
+
+def flags_of(way_in: Pipeline | None, given: Mapping[str, bool]) -> dict[str, bool]:
+    """The flags of a chain that begins in a pipeline, or in none. Raises `InvalidError` for one that it has not."""
+    unknown = sorted(given.keys() - (way_in.flags.keys() if way_in else ()))
+    if not unknown:
+        return {} if way_in is None else way_in.settled(given)
+    sentence = f"cannot set the flag {unknown[0][:80]!r}"
+    if way_in is None:
+        raise InvalidError(
+            "unknown-flag", f"{sentence}: flags belong to a pipeline", "name the pipeline to send into, or no flag"
+        )
+    raise InvalidError(
+        "unknown-flag",
+        f"{sentence}: pipeline {way_in.name} does not declare it",
+        f"it declares: {', '.join(sorted(way_in.flags)) or 'none'}",
+    )

@@ -6,12 +6,14 @@ Made of the same pieces as a real start, which `compose` prepares; nothing is st
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from tower.core import ids
 from tower.core.environment import Missing
 from tower.core.factory import PERSON, Factory
+from tower.core.pipelines import flags_of
 from tower.core.records import Flight, Itinerary, Sender
 from tower.engine.compose import Prepared, memory_of, payload_of, planned_place
 from tower.engine.program import environment_of
@@ -28,10 +30,16 @@ def preview(
     *,
     hangars: Path,
     person: str,
+    pipeline: str | None = None,
     flags: Mapping[str, bool] | None = None,
 ) -> str:
-    """Exactly what a run of an agent would be told if `person` sent it `body` now, in a chain with these flags."""
-    agent = factory.agents[name]
+    """Exactly what a run of an agent would be told if `person` sent it `body` now; nothing is started.
+
+    In a chain of `pipeline`, `flags` being those that do not have their default. Raises `KeyError` for an agent or a
+    pipeline that there is not, `InvalidError` for a flag that is not declared.
+    """
+    way_in = factory.pipelines[pipeline] if pipeline is not None else None
+    agent = factory.agent_in(name, pipeline)
     memory, total = memory_of(hangars, agent)
     flight = Flight(
         id=ids.FLIGHT + _NO_ULID,
@@ -47,7 +55,7 @@ def preview(
         agent=agent,
         runner=factory.runners[agent.runner],
         flight=flight,
-        chain=_imagined(flight, factory, flags or {}),
+        chain=replace(_imagined(flight, factory), pipeline=pipeline, flags=flags_of(way_in, flags or {})),
         run_id=ids.RUN + _NO_ULID,
         token="",
         memory=memory,
@@ -66,15 +74,15 @@ def is_wanting(tower: Tower, flight: Flight) -> bool:
         agent=agent,
         runner=tower.factory.runners[agent.runner],
         flight=flight,
-        chain=_imagined(flight, tower.factory, {}),
+        chain=_imagined(flight, tower.factory),
         run_id=ids.RUN + _NO_ULID,
         token="",
     )
     return isinstance(environment_of(tower, prepared.program(0)), Missing)
 
 
-def _imagined(flight: Flight, factory: Factory, flags: Mapping[str, bool]) -> Itinerary:
-    """The chain that a person's flight would open."""
+def _imagined(flight: Flight, factory: Factory) -> Itinerary:
+    """The chain that a person's flight to an entry agent would open."""
     settings = factory.settings
     return Itinerary(
         id=flight.itinerary,
@@ -82,5 +90,4 @@ def _imagined(flight: Flight, factory: Factory, flags: Mapping[str, bool]) -> It
         max_hops=settings.max_hops,
         max_runs=settings.max_runs,
         fuel_limit=settings.fuel,
-        flags=flags,
     )

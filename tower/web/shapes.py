@@ -250,11 +250,25 @@ class Resident(_Shape):
     paused_by: str | None
 
 
+class Variable(_Shape):
+    """A variable that is forwarded to an agent's runs; its value is never shown."""
+
+    name: str
+    declared_by: str = Field(description="the key of the configuration")
+    is_set: bool
+
+
 class AgentRecord(Agent):
     """All that is known of an agent."""
 
     values: dict[str, Value] = Field(description="every key of the file, with what it came to")
     process: Resident | None = Field(description="of a resident; null: it is none")
+    enforced: list[str] = Field(description="what holds for its runs, in words")
+    advisory: list[str] = Field(description="what it could do all the same, in words")
+    variables: list[Variable]
+    sends_to: list[str]
+    woken_by: list[str] = Field(description="agents with a route to it")
+    ways_in: list[str] = Field(description="how a chain can begin at it: person, and names of pipelines")
 
 
 class Agents(_Shape):

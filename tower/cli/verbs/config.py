@@ -17,7 +17,7 @@ PROCESSES: Final = {
 """What becomes of a resident's process."""
 
 
-@click.group("config", short_help="What the configuration comes to, and what a reload would change.")
+@click.group("config", short_help="What the file comes to, and what a reload would change.")
 def command() -> None:
     """Look at a configuration: what it comes to, and what would change if it was loaded now."""
 

@@ -14,20 +14,32 @@ from tower.cli import agents, bodies, factories, options, screen
 @click.command("prompt", short_help="What a run of an agent would be told; starts nothing.")
 @options.config
 @click.argument("agent")
-@click.argument("body", default="")
-def command(config: str, agent: str, body: str) -> None:
+@click.argument("body", required=False)
+@click.option("-p", "--pipeline", metavar="NAME", help="As in a chain of this pipeline.")
+@options.flags
+def command(config: str, agent: str, body: str | None, pipeline: str | None, flags: tuple[str, ...]) -> None:
     """Print exactly what a run of AGENT would receive for BODY, composed as for a real run. No tower is needed.
 
-    BODY is the text, - for standard input, or @FILE, as in `tower send`.
+    BODY is the text, - for standard input, or @FILE, as in `tower send`; without one, it is what the pipeline says.
     """
     factory = factories.good(options.config_path(config))
+    if pipeline is not None and pipeline not in factory.pipelines:
+        raise agents.unknown(pipeline, factory.pipelines, "pipeline")
     if agent not in factory.agents:
         raise agents.unknown(agent, factory.agents)
     from tower.engine.preview import preview
     from tower.system.statedir import StateDir
 
-    hangars = StateDir(Path(factory.settings.state_dir)).hangars
-    told = preview(factory, agent, bodies.text(body), hangars=hangars, person=_login())
+    said = bodies.text(body) if body is not None else factory.pipelines[pipeline].body if pipeline is not None else None
+    told = preview(
+        factory,
+        agent,
+        said or "",
+        hangars=StateDir(Path(factory.settings.state_dir)).hangars,
+        person=_login(),
+        pipeline=pipeline,
+        flags=options.flag_values(flags),
+    )
     screen.whole(told.encode(errors="surrogateescape"))
 
 

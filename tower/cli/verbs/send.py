@@ -47,16 +47,6 @@ def _place_body(params: dict[str, Any]) -> None:
         params["agent"], params["body"] = None, params["agent"]
 
 
-def _flag(text: str) -> tuple[str, bool]:
-    name, given, value = text.partition("=")
-    if not given:
-        return name, True
-    try:
-        return name, bool(click.BOOL.convert(value, None, None))
-    except click.BadParameter:
-        raise click.BadParameter(f"{value!r} is neither true nor false", param_hint=f"'--flag {name}'") from None
-
-
 _DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-..."'
 
 
@@ -69,9 +59,7 @@ _DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-
 @click.argument("agent", required=False)
 @click.argument("body", required=False)
 @click.option("-p", "--pipeline", metavar="NAME", help="Send into this pipeline, in place of AGENT.")
-@click.option(
-    "--flag", "flags", multiple=True, metavar="NAME=BOOL", help="A flag of the pipeline, for the whole chain."
-)
+@options.flags
 @click.option("--key", metavar="KEY", help="Send once: the same key with the same body names the same flight.")
 @click.option("--name", metavar="NAME", help="Name of the itinerary (chain), for people.")
 @click.option("--priority", type=int, metavar="N", help="Higher goes first; the pipeline's or 0 if not given.")
@@ -94,7 +82,7 @@ def command(
     """
     api = options.reach(socket)
     said = None if body is None else bodies.text(body)
-    request = {"to": agent, "body": said, "flags": dict(map(_flag, flags)) or None, **choices}
+    request = {"to": agent, "body": said, "flags": options.flag_values(flags) or None, **choices}
     accepted = _accepted(api, {key: value for key, value in request.items() if value is not None})
     if not quiet:
         _say_accepted(accepted)
