@@ -114,3 +114,57 @@ def test_working_on_the_source_of_the_tower_is_noticed(loads: Loads) -> None:
     (problem,) = loaded.problems
     assert "is the source of the tower that runs here" in problem.sentence
     assert problem.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("work_dir", "leads_to"),
+    [
+        ("workspace", "workspace"),
+        ("workspace/sub", "workspace/sub"),
+        ("./workspace//sub/", "workspace/sub"),
+        ("workspace/../workspace/sub", "workspace/sub"),
+        ("workspace/link", "workspace/sub"),
+        ("alias/sub", "workspace/sub"),
+        ("library/part", "elsewhere/part"),
+        ("elsewhere/part", "elsewhere/part"),
+        ("{folder}/workspace/sub", "workspace/sub"),
+        ("workspace/out", None),
+        ("workspace/out/..", None),
+        ("workspace/link/../../..", None),
+        ("workspace/chain", None),
+        ("workspace-2", None),
+        (".", None),
+        ("..", None),
+        ("/", None),
+    ],
+)
+def test_a_work_dir_is_confined_whatever_links_it_goes_through(
+    loads: Loads, tmp_path: Path, work_dir: str, leads_to: str | None
+) -> None:
+    for made in ("workspace/sub", "workspace-2", "elsewhere/part"):
+        (tmp_path / made).mkdir(parents=True)
+    for link, target in {
+        "alias": "workspace",
+        "library": "elsewhere",
+        "workspace/link": "sub",
+        "workspace/out": "/usr",
+        "workspace/chain": "link/../../workspace-2",
+    }.items():
+        (tmp_path / link).symlink_to(target)
+    text = f"[layover]\nallowed_dirs = ['library']\n{GOOD}work_dir = '{work_dir.format(folder=tmp_path)}'\n"
+    loaded = loads(text)
+    if leads_to is None:
+        (problem,) = [it for it in loaded.problems if it.is_error]
+        assert "lies outside" in problem.sentence
+        assert f"{tmp_path}/workspace and {tmp_path}/elsewhere" in problem.sentence
+    else:
+        assert loaded.factory is not None
+        assert loaded.factory.agents["solo"].work_dir == str(tmp_path / leads_to)
+
+
+def test_a_live_tree_that_is_a_link_confines_to_where_it_leads(loads: Loads, tmp_path: Path) -> None:
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "tree").symlink_to("real")
+    loaded = loads("[layover]\nwork_dir = 'tree'\n" + GOOD + "work_dir = 'real/sub'\n")
+    assert loaded.factory is not None
+    assert loaded.factory.agents["solo"].work_dir == str(tmp_path / "real" / "sub")
