@@ -132,6 +132,26 @@ def test_env_is_joined_and_an_empty_table_is_none(
 
 
 @pytest.mark.parametrize(
+    ("own", "shared", "skills", "origin"),
+    [
+        (None, None, (), "built in"),
+        (None, ("s", "t"), ("s", "t"), "defaults"),
+        (("a",), None, ("a",), "agent"),
+        (("a", "t"), ("s", "t"), ("s", "t", "a"), "agent and defaults"),
+        ((), ("s", "t"), (), "agent"),
+        ((), None, (), "agent"),
+    ],
+)
+def test_skills_are_united_and_an_empty_list_is_none(
+    own: tuple[str, ...] | None, shared: tuple[str, ...] | None, skills: tuple[str, ...], origin: str
+) -> None:
+    agent = {} if own is None else {"skills": own}
+    defaults = {} if shared is None else {"skills": shared}
+    it = inherit("a", agent, defaults, {})
+    assert (it.skills, it.origins["skills"]) == (skills, origin)
+
+
+@pytest.mark.parametrize(
     ("own", "expected"),
     [
         (None, {"D": "defaults.env_from", "S": "defaults.env_from", "R": "runners.r.env_from"}),

@@ -66,7 +66,7 @@ class AgentReader:
         is_the_role = checked.value.prompt is None and checked.value.prompt_file is None
         origins["prompt"] = Origin.ROLE if is_the_role else Origin.AGENT
         for key, of_the_role in (("description", told.description), ("position", told.position)):
-            if key not in checked.given and of_the_role is not None:
+            if key not in checked.value.model_fields_set and of_the_role is not None:
                 values[key], origins[key] = of_the_role, Origin.ROLE
         values["access"] = Access(values["access"])
         values["position"] = Position(values["position"])
@@ -104,7 +104,7 @@ class AgentReader:
                 f'write model in [agents.{name}] ("" says that this is meant), or move it out of [defaults]',
             )
         self._check_budget(name, inherited, runner)
-        check_asked(name, checked.given, inherited, runner, self.findings)
+        check_asked(name, checked.value, inherited, runner, self.findings)
         check_tools(name, inherited, self.tables.defaults.value.tools, runner, self.findings)
         return runner.name
 

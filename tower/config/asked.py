@@ -5,13 +5,13 @@ Which value an agent has is `inherit`'s; how a command is filled with it is left
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from tower.config.inherit import Inherited, Origin
 from tower.config.known import brief, nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
-from tower.config.schema import EFFORTS, TIERS
+from tower.config.schema import EFFORTS, TIERS, AgentTable
 from tower.config.tables import Tables
 from tower.core.errors import InvalidError
 from tower.core.factory import Runner
@@ -51,9 +51,9 @@ def models_by_tier(tables: Tables) -> dict[str, dict[str, str]]:
     return models
 
 
-def check_asked(name: str, given: dict[str, Any], inherited: Inherited, runner: Runner, findings: Findings) -> None:
-    """Look at what agent `name` asks of its runner. `given` is what its own table says."""
-    if given.get("model") is not None and given.get("tier") is not None:
+def check_asked(name: str, table: AgentTable, inherited: Inherited, runner: Runner, findings: Findings) -> None:
+    """Look at what agent `name` asks of its runner. `table` is what it says itself."""
+    if table.model is not None and table.tier is not None:
         _warn_beaten(("agents", name, "tier"), findings)
     if runner.kind == "command":
         _check_places(name, inherited, runner, findings)

@@ -82,7 +82,8 @@ class Composition:
         if source not in self._known:
             # Blank lines at its end are not told: they would be holes in the text around it.
             text = source.text.rstrip()
-            above = (*above, real(source.path))
+            if "@include" in text:  # else nobody asks where it leads, which takes a while to find out
+                above = (*above, real(source.path))
             parts = self._compose(f"{text}\n" if text else "", source.path, above, depth)
             if parts is not None:
                 # A file that does nothing but include others is part of what is told all the same.

@@ -35,12 +35,14 @@ _HABITS: Final = (
 """What stands at the place of a mistake, by habits from other languages: how the parser's words begin, text, hint."""
 _UNCLOSED: Final = (r"Illegal character '\n'", "Unterminated string", "Expected \"'")
 """How the parser's words for a text without an end begin."""
+_MANY_DOTS: Final = re.compile(rf"(?:\.[^.\n]*){{{MAX_DEPTH}}}")
+"""A line with a dotted key so long that the parser should not see it; prose of many sentences looks alike."""
 _OTHERWISE: Final = "check the quotes and brackets here and before"
 
 
 def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
     """The document, or None after a problem was added. Takes bounded time and memory whatever the text is."""
-    if _has_long_keys(source.text) and refuse_depth(source, findings):
+    if _MANY_DOTS.search(source.text) and refuse_depth(source, findings):
         return None
     try:
         document = tomllib.loads(source.text)
@@ -52,11 +54,6 @@ def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
         _add(source, None, findings, "declares nothing", "`tower init` writes a factory that runs at once")
         return None
     return document
-
-
-def _has_long_keys(text: str) -> bool:
-    """Whether a dotted key may be so long that the parser should not see it: prose of many sentences looks alike."""
-    return any(line.count(".") >= MAX_DEPTH for line in text.split("\n"))
 
 
 def refuse_depth(source: Source, findings: Findings) -> bool:

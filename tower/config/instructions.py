@@ -233,6 +233,8 @@ class InstructionReader:
 
 def _silent(prompt: Prompt) -> str | None:
     """The flags, in words, with which a prompt says nothing ("" when it never does any); None when it always does."""
+    if not prompt.flags:
+        return None if prompt.text({}).strip() else ""
     flags = sorted(prompt.flags)[:MAX_FLAGS_TRIED]
     settings = [dict(zip(flags, values, strict=True)) for values in product((False, True), repeat=len(flags))]
     silent = [setting for setting in settings if not prompt.text(setting).strip()]

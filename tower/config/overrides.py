@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -19,15 +19,15 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from tower.config.schema import Includes, Names, Paths, PathText, Umask, Words, between, seconds
+from tower.config.schema import TABLE, Includes, Names, Paths, PathText, Umask, Words, between, seconds
 
 PREFIX: Final = "TOWER_LAYOVER__"
 
 
-class LayoverTable(BaseSettings):
-    """`[layover]`. Made from `table=` (the file's) and `environ=`; a variable beats the file's key."""
+class LayoverTable(BaseModel):
+    """`[layover]`, as the file has it."""
 
-    model_config = SettingsConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = TABLE
 
     state_dir: PathText | None = None
     work_dir: PathText = "workspace"
@@ -46,6 +46,12 @@ class LayoverTable(BaseSettings):
     retention_days: Annotated[int, between(0, 36_500)] = 90
     notify: Names = ()
     include: Includes = ()
+
+
+class OverriddenTable(LayoverTable, BaseSettings):
+    """`[layover]` made from `table=` (the file's) and `environ=`; a variable beats the file's key."""
+
+    model_config = SettingsConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def settings_customise_sources(

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tower.config.known import refuse_key
-from tower.config.overrides import LayoverTable, overridden
+from tower.config.overrides import LayoverTable, OverriddenTable, overridden
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings, key_text
 from tower.config.schema import (
@@ -172,8 +172,10 @@ def _optional(model: type[T], table: dict[str, Any], path: KeyPath, findings: Fi
 
 
 def _layover(table: dict[str, Any], environ: Mapping[str, str], findings: Findings) -> Checked[LayoverTable]:
-    make: Callable[..., LayoverTable] = LayoverTable
     variables = overridden(environ)
+    if not variables:
+        return _optional(LayoverTable, table, ("layover",), findings)
+    make: Callable[..., LayoverTable] = OverriddenTable
 
     def read(kept: Mapping[str, Any]) -> LayoverTable:
         return make(
