@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tower.core.drawing.layout import CORNER
 from tower.core.drawing.shapes import Box, Path
 from tower.core.drawing.style import NAME, SMALL, WORDS
 from tower.core.drawing.text import one_line, width, xml
@@ -37,6 +38,8 @@ LOOP: Final = 20.0
 """Height of the loop of an agent that sends to itself."""
 LABEL: Final = 15.0
 """Height of a label."""
+TIGHT: Final = 8.0
+"""Between arrows at one side of a box, at the least; a box with many is made higher."""
 HEAD: Final = 7.5
 """Length of the head of an arrow."""
 
@@ -49,8 +52,14 @@ def card_size(card: Card) -> tuple[float, float]:
     return max(LEAST_WIDTH, max(name, choices, marks) + 2 * PADDING), LINES + (MARKS if card.marks else 0.0)
 
 
+def room(arrows: int) -> float:
+    """Height of a box at one side of which so many arrows begin or end, and can be told apart."""
+    return 2 * CORNER + (arrows - 1) * TIGHT
+
+
 def card(shown: Card, box: Box) -> str:
-    """The box of an agent."""
+    """The box of an agent, its words half way down."""
+    top = box.y + (box.height - card_size(shown)[1]) / 2
     kind = ("reader" if shown.read_only else "writer") + ("" if shown.enabled else " disabled")
     parts = [
         f'<g class="agent {kind}" data-agent="{xml(shown.name)}">',
@@ -63,10 +72,10 @@ def card(shown: Card, box: Box) -> str:
     bar = Box(x=box.x + 7, y=box.y + 10, width=BAR, height=box.height - 20)
     parts.append(rect("bar", bar, BAR / 2))
     left = box.x + PADDING + 1
-    parts.append(_text("name", left, box.y + 22, one_line(shown.name, LONGEST)))
-    parts.append(_text("words", left, box.y + 38.5, one_line(shown.choices, LONGEST)))
+    parts.append(_text("name", left, top + 22, one_line(shown.name, LONGEST)))
+    parts.append(_text("words", left, top + 38.5, one_line(shown.choices, LONGEST)))
     for mark in shown.marks:
-        pill = Box(x=left, y=box.y + LINES - 2, width=width(mark, SMALL) + PILL_ENDS, height=PILL)
+        pill = Box(x=left, y=top + LINES - 2, width=width(mark, SMALL) + PILL_ENDS, height=PILL)
         parts.append(rect("mark", pill, PILL / 2))
         parts.append(_centred("words small", pill, mark))
         left = pill.right + 5

@@ -1,6 +1,6 @@
 """A layered layout from left to right: where every box stands and how every edge runs between them.
 
-Connected parts stand below each other in the order of their first nodes; nodes without any edge come last, in rows.
+Connected parts stand in rows, in the order of their first nodes; nodes without any edge come last.
 The same graph always gives the same drawing.
 """
 
@@ -15,10 +15,8 @@ from tower.core.drawing.shapes import Box, Drawing, Edge, Node, Path, Point
 
 PART_GAP: Final = 34.0
 """Between connected parts."""
-SINGLE_GAP: Final = 22.0
-"""Between nodes without an edge."""
-SINGLES_ACROSS: Final = 4
-"""Nodes without an edge in a row, or as many as are as wide as the rest."""
+LEAST_ROW: Final = 640.0
+"""Width of the rows that connected parts stand in, if none is wider."""
 
 LEAST_GAP: Final = 40.0
 MOST_GAP: Final = 130.0
@@ -35,12 +33,8 @@ KINK: Final = 4.0
 
 def lay_out(nodes: Sequence[Node], edges: Sequence[Edge]) -> Drawing:
     """Place the nodes and route the edges. Ends of edges are nodes; no edge has two equal ends; keys are unique."""
-    parts, singles = _parts(nodes, edges)
-    pieces = [_placed(layered(some, between)) for some, between in parts]
-    across = max((piece.width for piece in pieces), default=0.0)
-    if singles:
-        pieces.append(_rows(singles, across))
-    return _stacked(pieces)
+    parts, alone = _parts(nodes, edges)
+    return _packed([*(_placed(layered(some, between)) for some, between in parts), *map(_alone, alone)])
 
 
 def _parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[tuple[list[Node], list[Edge]]], list[Node]]:
@@ -173,44 +167,41 @@ def _simplified(points: Iterable[Point]) -> Path:
     return tuple(path)
 
 
-def _rows(nodes: Sequence[Node], across: float) -> Drawing:
-    """Nodes without an edge, in rows."""
-    boxes = {}
-    x = y = height = width = 0.0
-    wide = max(across, sum(sorted(node.width for node in nodes)[-SINGLES_ACROSS:]) + SINGLE_GAP * (SINGLES_ACROSS - 1))
-    for node in nodes:
-        if x and x + node.width > wide:
-            x, y, height = 0.0, y + height + SINGLE_GAP, 0.0
-        boxes[node.key] = Box(x=x, y=y + node.headroom, width=node.width, height=node.height)
-        width = max(width, x + node.width)
-        height = max(height, node.headroom + node.height)
-        x += node.width + SINGLE_GAP
+def _alone(node: Node) -> Drawing:
+    """A node without an edge."""
     return Drawing(
-        boxes=boxes,
+        boxes={node.key: Box(x=0.0, y=node.headroom, width=node.width, height=node.height)},
         paths={},
         labels={},
-        columns=dict.fromkeys(boxes, 0),
+        columns={node.key: 0},
         backward=frozenset(),
-        width=width,
-        height=y + height,
+        width=node.width,
+        height=node.headroom + node.height,
     )
 
 
-def _stacked(pieces: Iterable[Drawing]) -> Drawing:
-    """Drawings below each other, as one."""
-    whole = Drawing(boxes={}, paths={}, labels={}, columns={}, backward=frozenset(), width=0.0, height=0.0)
+def _packed(pieces: Sequence[Drawing]) -> Drawing:
+    """The pieces as one drawing, in rows as wide as the widest of them."""
+    wide = max((piece.width for piece in pieces), default=0.0)
+    wide = max(wide, LEAST_ROW)
+    placed: list[Drawing] = []
+    x = y = height = width = 0.0
     for piece in pieces:
-        lower = _moved(piece, 0.0, whole.height + PART_GAP if whole.boxes else 0.0)
-        whole = Drawing(
-            boxes={**whole.boxes, **lower.boxes},
-            paths={**whole.paths, **lower.paths},
-            labels={**whole.labels, **lower.labels},
-            columns={**whole.columns, **lower.columns},
-            backward=whole.backward | lower.backward,
-            width=max(whole.width, lower.width),
-            height=lower.height + (whole.height + PART_GAP if whole.boxes else 0.0),
-        )
-    return whole
+        if x and x + piece.width > wide:
+            x, y, height = 0.0, y + height + PART_GAP, 0.0
+        placed.append(_moved(piece, x, y))
+        width = max(width, x + piece.width)
+        height = max(height, piece.height)
+        x += piece.width + PART_GAP
+    return Drawing(
+        boxes={key: box for piece in placed for key, box in piece.boxes.items()},
+        paths={key: path for piece in placed for key, path in piece.paths.items()},
+        labels={key: box for piece in placed for key, box in piece.labels.items()},
+        columns={key: column for piece in placed for key, column in piece.columns.items()},
+        backward=frozenset(key for piece in placed for key in piece.backward),
+        width=width,
+        height=y + height,
+    )
 
 
 def _moved(drawing: Drawing, x: float, y: float) -> Drawing:
