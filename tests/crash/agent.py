@@ -1,8 +1,9 @@
 """The agent of the crash tests: it does things in the world outside, where no restart can take them back.
 
-usage: agent.py WORLD [RECEIVER]. Its diary in the folder WORLD is what the tests believe: each line one fact, appended
-by one write. If there is a RECEIVER it leaves a child in a session of its own behind, and sends until it is answered,
-as a careful program does. It reports what it cost, and ends when the file WORLD/gate is there. Standard library only.
+usage: agent.py WORLD [RECEIVER...]. Its diary in the folder WORLD is what the tests believe: each line one fact,
+appended by one write. If there is a RECEIVER it leaves a child in a session of its own behind, and sends until it is
+answered, as a careful program does. It reports what it cost, and ends when the file WORLD/gate is there. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ PATIENCE = 25.0
 """Seconds that it asks for an answer, and waits at the gate."""
 
 
-def main(world: str, receiver: str | None) -> int:
+def main(world: str, *receivers: str) -> int:
     run = os.environ["LAYOVER_RUN_ID"]
     chain = os.environ["LAYOVER_ITINERARY"] + "/" + os.environ["LAYOVER_AGENT"]
     for other, pid, ticks in before_me(world, chain):
         if is_alive(pid, ticks):
             note(world, "overlap", run, other)
     note(world, "began", run, chain, os.getpid(), ticks_of(os.getpid()), os.environ["LAYOVER_RUN_TOKEN"])
-    if receiver:
+    if receivers:
         child = subprocess.Popen(
             ["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
         note(world, "child", run, child.pid, ticks_of(child.pid))
+    for receiver in receivers:
         note(world, "sent", run, send(receiver, key=run))
     with open(os.environ["LAYOVER_REPORT"], "w") as report:
         json.dump({"model": "crash-1", "tokens_in": 10, "tokens_out": 1, "cost_usd": COST_USD}, report)
@@ -74,7 +76,8 @@ def is_alive(pid: int, ticks: int) -> bool:
 
 def send(receiver: str, key: str) -> str:
     """The id of the flight, once the tower has answered. The key makes asking twice harmless."""
-    body = json.dumps({"to": receiver, "body": "carry on", "key": key}).encode()
+    words = f"carry on, says {os.environ['LAYOVER_AGENT']}"
+    body = json.dumps({"to": receiver, "body": words, "key": key}).encode()
     head = (
         f"POST /flights HTTP/1.1\r\nHost: tower\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"Authorization: Bearer {os.environ['LAYOVER_RUN_TOKEN']}\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -98,4 +101,4 @@ def send(receiver: str, key: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None))
+    sys.exit(main(*sys.argv[1:]))

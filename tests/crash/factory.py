@@ -70,9 +70,12 @@ class Factory(Daemon):
         self.repository()
         self.write_configuration()
 
+    CONFIGURATION = CONFIGURATION
+    """Its agents and routes, with places for the program and for access."""
+
     def write_configuration(self) -> None:
         program = f"cmd:exec {sys.executable} -I -S {AGENT} {self.world}"
-        agents = CONFIGURATION.format(program=program, access=self.access, other=OTHER[self.access])
+        agents = self.CONFIGURATION.format(program=program, access=self.access, other=OTHER[self.access])
         self.configure(
             agents,
             defaults='linger_sec = 0.1\nwriters = "shared"',
@@ -268,13 +271,13 @@ def wait_until(look: Callable[[], bool], *, seconds: float = PATIENCE) -> bool:
 
 
 @contextlib.contextmanager
-def factory(access: str = "read-write", *, elsewhere: bool = False) -> Iterator[Factory]:
+def factory(access: str = "read-write", *, elsewhere: bool = False, kind: type[Factory] = Factory) -> Iterator[Factory]:
     """A factory in a temporary folder, of which nothing is left. The path is short, as socket paths must be.
 
     `elsewhere`: with the state folder in a folder `m`, for another file system.
     """
     folder = Path(tempfile.mkdtemp(prefix="tc-"))
-    made = Factory(folder, access=access, elsewhere=elsewhere)
+    made = kind(folder, access=access, elsewhere=elsewhere)
     try:
         yield made
     finally:

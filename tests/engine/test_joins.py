@@ -112,6 +112,7 @@ async def test_the_receiver_wakes_once_with_all_in_the_order_of_from(scene: Scen
         await scene.keepers.started[woken.id].exits(0)
         assert await loop.state() is ChainState.FINISHED
         assert {(await scene.flight(it)).state for it in (first, second)} == {FlightState.LANDED}
+        assert [(await scene.story(it))[-1] for it in (first, second)] == ["flight.landed"] * 2
         scene.assert_free()
 
 

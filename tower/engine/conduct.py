@@ -214,5 +214,6 @@ def record_start(tower: Tower, live: LiveRun, link: KeeperLink, connection: Conn
     runs.update(connection, run.id, state=RunState.RUNNING, started_at=now)
     for flight in run.flights:
         flights.move(connection, flight, FlightState.RUNNING)
-        told = tower.event("run.started", flight=flight, itinerary=run.itinerary, run=run.id, agent=run.agent)
-        events.append(connection, told)
+    first = next(iter(run.flights), None)
+    told = tower.event("run.started", flight=first, itinerary=run.itinerary, run=run.id, agent=run.agent)
+    events.append(connection, told)

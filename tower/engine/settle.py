@@ -182,7 +182,8 @@ def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None
         connection,
         _told(tower, "run.ended", run, outcome=done.verdict.outcome, reason=done.verdict.reason),
     )
-    for flight in run.flights:
+    # The first one would take the others along, untold.
+    for flight in reversed(run.flights):
         _move(tower, done, flight, connection)
     joins.look(tower, connection, run.itinerary)
 

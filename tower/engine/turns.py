@@ -189,8 +189,9 @@ def _record(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspa
     runs.add_notes(connection, run.id, (*workspace.notes, *workspace.advisory))
     for flight in run.flights:
         flights.move(connection, flight, FlightState.RUNNING)
-        told = tower.event("run.started", flight=flight, itinerary=run.itinerary, run=run.id, agent=run.agent)
-        events.append(connection, told)
+    first = next(iter(run.flights), None)
+    told = tower.event("run.started", flight=first, itinerary=run.itinerary, run=run.id, agent=run.agent)
+    events.append(connection, told)
 
 
 async def _tell(tower: Tower, resident: Resident, turn: OpenTurn, prepared: Prepared) -> None:

@@ -82,7 +82,7 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
         )
         first = next(iter(live.run.flights), None)
         events.append(connection, told("run.not-started", flight=first, reason=reason))
-        for flight in live.run.flights:
+        for flight in reversed(live.run.flights):  # the first one would take the others along, untold
             moved = flights.move(connection, flight, state, reason=reason, **changes)
             if moved and state is not FlightState.QUEUED:
                 events.append(connection, told(f"flight.{state}", flight=flight, words=reason))
