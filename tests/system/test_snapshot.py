@@ -690,16 +690,15 @@ def test_a_submodule_replaced_by_a_link_is_not_followed(
     user.repository(live / "way/nested", {"n.txt": "n\n"})
     outside = tmp_path / "outside"
     outside.mkdir()
-    lay_out = layout.Layout._work
+    check_out = layout._check_out
 
-    def swap(self: layout.Layout, *args: object) -> object:
+    def swap(own: GitDir, tree: Path) -> GitDir:
         """Whoever can write there while a snapshot is laid out could do this."""
-        done = lay_out(self, *args)
-        if len(args) == 2:
-            (tmp_path / "s1/tree/way").symlink_to(outside)
+        done = check_out(own, tree)
+        (tree / "way").symlink_to(outside)
         return done
 
-    monkeypatch.setattr(layout.Layout, "_work", swap)
+    monkeypatch.setattr(layout, "_check_out", swap)
     with pytest.raises(BusyError, match="replaced by a link"):
         snap(live)
     assert list(outside.iterdir()) == []

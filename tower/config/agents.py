@@ -5,6 +5,7 @@ One agent is looked at a time; what agents mean to one another is left to `check
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 from tower.config.asked import check_asked, check_tiers, check_tools, models_by_tier
@@ -65,6 +66,7 @@ class AgentReader:
         origins = {**inherited.origins, "work_dir": Origin.AGENT if checked.value.work_dir else "layover.work_dir"}
         is_the_role = checked.value.prompt is None and checked.value.prompt_file is None
         origins["prompt"] = Origin.ROLE if is_the_role else Origin.AGENT
+        values["sandbox_writable"] = self._sandbox_writable(name, inherited)
         for key, of_the_role in (("description", told.description), ("position", told.position)):
             if key not in checked.value.model_fields_set and of_the_role is not None:
                 values[key], origins[key] = of_the_role, Origin.ROLE
@@ -128,6 +130,21 @@ class AgentReader:
                     f"never ends a run of {name}, whose timeout_sec is {timeout:g}",
                     "write less than timeout_sec",
                 )
+
+    def _sandbox_writable(self, name: str, inherited: Inherited) -> tuple[str, ...]:
+        """Absolute paths; `~` is the tower's home."""
+        found = []
+        for index, place in enumerate(inherited.values["sandbox_writable"]):
+            path = os.path.expanduser(place)  # noqa: PTH111 - a path may be relative, which is refused here
+            if path.startswith("/"):
+                found.append(os.path.normpath(path))
+            else:
+                self.findings.error(
+                    (*self._written(name, "sandbox_writable", inherited), index),
+                    f"names {place}, which is not an absolute path",
+                    "write it from / or from ~/ on",
+                )
+        return tuple(found)
 
     def _check_resident(self, name: str, checked: Checked[AgentTable], runner: str | None) -> None:
         """Refuse a resident that could not be one, and what is said of one where there is none."""

@@ -46,6 +46,10 @@ INHERITED: Final = (
     "memory_bytes",
     "snapshot",
     "snapshot_include",
+    "snapshot_writes",
+    "sandbox",
+    "sandbox_writable",
+    "network",
 )
 """Keys that an agent takes from `[defaults]` if it says nothing. `env`, `env_from` and `skills` are joined instead."""
 

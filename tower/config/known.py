@@ -13,13 +13,9 @@ from typing import Final
 from tower.core.fences import inline
 
 _SHARED: Final = {
-    "sandbox": "runs are not confined by a sandbox",
-    "sandbox_writable": "runs are not confined by a sandbox",
-    "network": "runs share the machine's network",
     "memory_max_mb": "the memory of a run is not limited",
     "pids_max": "the processes of a run are not limited",
     "mcp_grace_sec": "runs are offered no tools",
-    "snapshot_writes": "what an agent writes into its snapshot is discarded",
     "reask": "answers are not read as proposals",
     "learnings": "there are no learnings",
     "fuel_usd": "chains are bounded by max_hops and max_runs",
@@ -36,7 +32,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "http_addr": "the API is served on the control socket alone",
         "public_hosts": "the API is served on the control socket alone",
         "keep_worktrees_hours": "no worktrees are made",
-        "snapshots_max": "a snapshot is removed when its run has ended",
     },
     "defaults": {
         **_SHARED,
@@ -48,7 +43,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "assume_usd": "a run that says nothing of its cost is shown as not reported",
         "usd_per_credit": "costs are taken as a runner reports them",
         "resume": "each run is a new process",
-        "own_sandbox": "runs are not confined by a sandbox",
     },
     "runners.*.estimate": {},
     "agents.*": {

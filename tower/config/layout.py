@@ -57,6 +57,7 @@ def resolve_settings(
         logbook=os.path.normpath(folder / table.logbook) if table.logbook else str(Path(state_dir) / "logbook.md"),
         umask=table.umask,
         retention_days=table.retention_days,
+        snapshots_max=table.snapshots_max,
         notify=table.notify,
         include=table.include,
         max_concurrent_runs=rails.max_concurrent_runs,

@@ -60,6 +60,7 @@ class Runners:
             env_from=table.env_from,
             max_concurrent=table.max_concurrent,
             stop_signal=table.stop_signal,
+            own_sandbox=table.own_sandbox,
             protocol=table.protocol,
             efforts={str(level): word for level, word in table.efforts.items()},
             unavailable_patterns=table.unavailable_patterns,

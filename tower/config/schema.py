@@ -252,6 +252,10 @@ class Shared(BaseModel):
     memory_bytes: Annotated[int, between(0, 1 << 20)] = 4096
     snapshot: Literal["work", "head"] = "work"
     snapshot_include: Patterns = ()
+    snapshot_writes: Literal["discard", "deny", "keep"] = "discard"
+    sandbox: Literal["auto", "require", "off"] = "auto"
+    sandbox_writable: Paths = ()
+    network: bool = True
 
 
 class DefaultsTable(Shared):
@@ -309,6 +313,7 @@ class RunnerTable(BaseModel):
     env_from: Names = ()
     max_concurrent: Concurrency | None = None
     stop_signal: Annotated[Short, AfterValidator(_signal)] = "TERM"
+    own_sandbox: bool = False
     protocol: Annotated[Literal["jsonl"] | None, BeforeValidator(_protocol)] = None
     efforts: Efforts = Field(default_factory=dict)
     tiers: TiersOfRunner = Field(default_factory=dict)

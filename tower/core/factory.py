@@ -70,6 +70,8 @@ class Runner:
     env_from: tuple[str, ...] = ()
     max_concurrent: int | None = None
     stop_signal: str = "TERM"
+    own_sandbox: bool = False
+    """The program makes a mount sandbox of its own, which fails under Landlock."""
     assume: int | None = None
     """Micro-dollars charged for a run that says nothing of its cost."""
     efforts: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +149,13 @@ class Agent:
     snapshot: str = "work"
     """work (HEAD, uncommitted and untracked) or head."""
     snapshot_include: tuple[str, ...] = ()
+    snapshot_writes: str = "discard"
+    """What becomes of what is written into a snapshot: discard, deny or keep."""
+    sandbox: str = "auto"
+    """auto (the strongest that works here), require (none, no run) or off."""
+    sandbox_writable: tuple[str, ...] = ()
+    """Absolute paths that runs may write beside their workspace."""
+    network: bool = True
     origins: Mapping[str, str] = field(default_factory=dict)
     """Key -> where its value came from: agent, defaults, runner, built in."""
 
@@ -173,6 +182,8 @@ class Settings:
     """Of agents, in octal digits; None: the one that the tower was started with."""
     retention_days: int = 90
     """After which chains that are over are forgotten; 0: never."""
+    snapshots_max: int = 16
+    """Frozen trees that are kept for the next snapshot; one in use is never dropped."""
     notify: tuple[str, ...] = ()
     """Command that is told of events that want a person; empty: none."""
     include: tuple[str, ...] = ()

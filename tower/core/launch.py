@@ -70,6 +70,30 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """A scratch layer over a tree that stays as it is; absolute paths."""
+
+    lower: str
+    upper: str
+    work: str
+    """Empty, on the disk of `upper`; the kernel's own."""
+    at: str
+    """Where both are seen as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walls:
+    """What is put around the program before it starts."""
+
+    prefix: tuple[str, ...] = ()
+    """A bubblewrap command up to its `--`, which then starts the program; empty: none."""
+    overlay: Overlay | None = None
+    """Mounted before that, in a namespace of the run's own."""
+    landlock: tuple[str, ...] | None = None
+    """The only places beneath which it may write; None: no Landlock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeeperPlan:
     """Everything that a keeper needs. Crosses to it over a socket, as a marshalled dict of these fields."""
 
@@ -86,6 +110,7 @@ class KeeperPlan:
     max_log_bytes: int
     stop_signal: int
     secrets: tuple[str, ...] = ()
+    walls: Walls | None = None
     resident: bool = False
     """The program stays for many turns: `turns/` is there, and of the limits only `orphan` counts between them."""
     descriptor_limit: int | None = None

@@ -7,6 +7,7 @@ result is laid out is `snapshot`'s.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from tower.system.conversions import converted, untouched
 from tower.system.differences import Differences, differences
 from tower.system.git import PATIENT, shown
 from tower.system.gitdir import AS_IT_STANDS, GitDir, copy_index, copy_info, index_stamp
-from tower.system.listing import GITLINK, Listing, folders_of, list_index
+from tower.system.listing import GITLINK, Listing, folders_of, parse_listing, read_listing
 from tower.system.livetree import Kind, LiveTree, Signature
 from tower.system.patterns import check_patterns, literal
 from tower.system.repository import Head, Repository, check_index, read_head
@@ -48,6 +49,8 @@ class Capture:
     head: Head
     listing: Listing
     """The live index: what was staged, conflicts included."""
+    staged: str
+    """Names the state of that index."""
     intended: frozenset[bytes]
     """Files marked with `git add --intent-to-add`."""
     clean: frozenset[bytes]
@@ -63,16 +66,18 @@ def capture(
     *,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    calm_within: float = CALM_WITHIN,
+    calm_within: float | None = None,
 ) -> Capture:
     """Bring the index of `own` to what `repository`'s work tree holds, and name it.
 
     `include` are patterns as in a .gitignore, of ignored files that belong to it all the same; `exclude` are absolute
-    paths that do not. Raises `BusyError` (tree-moving) when the tree did not hold still within `calm_within` seconds,
+    paths that do not. Raises `BusyError` (tree-moving) when the tree did not hold still within `calm_within` seconds
+    (`CALM_WITHIN` unless given),
     `InvalidError` for a repository that cannot be read, and what `git` raises.
     """
     check_patterns(include)
-    deadline = time.monotonic() + calm_within
+    patience = CALM_WITHIN if calm_within is None else calm_within
+    deadline = time.monotonic() + patience
     attempt = 0
     while True:
         reading = _Reading(repository, own, include, LiveTree(repository.top, exclude))
@@ -80,7 +85,7 @@ def capture(
             return reading.whole()
         except _MovedError as moved:
             if time.monotonic() > deadline:
-                raise _restless(repository, moved, calm_within) from moved
+                raise _restless(repository, moved, patience) from moved
         except TowerError as error:
             # Two files of the repository may have been read on either side of a change.
             if error.code != "git-failed" or attempt >= _FAILURES:
@@ -116,7 +121,8 @@ class _Reading:
         head = read_head(self._repository)
         check_index(self._repository, head)
         unfold(self._repository, own)
-        listing = list_index(own)
+        told = read_listing(own)
+        listing = parse_listing(told, own.work_tree)
         self._trust_no_marks(listing)
         attributes = self._survey(folders_of(listing))
         inner = self._gitlinks(listing)
@@ -134,6 +140,7 @@ class _Reading:
             tree=own.write("write-tree", "--missing-ok").strip().decode(),
             head=head,
             listing=listing,
+            staged=hashlib.sha256(told).hexdigest(),
             intended=frozenset(name for name, letter in first.changed.items() if letter == b"A"),
             clean=frozenset(name for name in other_bytes if self._recorded.get(name, ()) == seen[name]),
             inner=tuple(sorted(inner | last.inner)),

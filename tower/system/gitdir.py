@@ -71,6 +71,13 @@ class GitDir:
         with Path(self.path, "info", name).open("ab") as file:
             file.write(b"\n" + text)
 
+    def read_info(self, name: str) -> bytes | None:
+        """What stands in `info/NAME`; None when there is no such file. Raises `OSError`."""
+        try:
+            return Path(self.path, "info", name).read_bytes()
+        except FileNotFoundError:
+            return None
+
     def has_info(self, name: str) -> bool:
         return Path(self.path, "info", name).exists()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from tower.core.errors import TowerError
-from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan
+from tower.core.launch import KEEPER_PROTOCOL, KeeperPlan, Walls
 from tower.core.masking import patterns
 from tower.system import procfs
 from tower.system.keeper.ancestry import place_of
@@ -26,7 +26,7 @@ from tower.system.keeper.protocol import command, pack
 from tower.system.keeperlink import KeeperLink, adopt_child
 
 if TYPE_CHECKING:
-    from tower.system.keeper.protocol import Plan
+    from tower.system.keeper.protocol import Plan, WallsPlan
 
 __all__ = [
     "KeeperLink",
@@ -217,6 +217,18 @@ def _connect(socket_dir: str, socket_name: str) -> socket.socket | None:
     return connection
 
 
+def _walls(walls: Walls | None) -> WallsPlan | None:
+    if walls is None:
+        return None
+    overlay = walls.overlay
+    parts = (overlay.lower, overlay.upper, overlay.work, overlay.at) if overlay else ()
+    return {
+        "prefix": [os.fsencode(part) for part in walls.prefix],
+        "overlay": [os.fsencode(part) for part in parts],
+        "landlock": None if walls.landlock is None else [os.fsencode(path) for path in walls.landlock],
+    }
+
+
 def _as_it_crosses(plan: KeeperPlan) -> Plan:
     limits = plan.limits
     return {
@@ -240,6 +252,7 @@ def _as_it_crosses(plan: KeeperPlan) -> Plan:
         "max_log_bytes": plan.max_log_bytes,
         "resident": plan.resident,
         "stop_signal": int(plan.stop_signal),
+        "walls": _walls(plan.walls),
         "patterns": list(patterns(plan.secrets)),
         "failpoints": dict(plan.failpoints),
     }

@@ -10,9 +10,10 @@ import contextlib
 import dataclasses
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tower.core.errors import BusyError, InvalidError, TowerError
 from tower.system.capture import Capture, capture
@@ -29,120 +30,206 @@ from tower.system.repository import (
     repository_at,
 )
 
+LAID: Final = "laid.index"
+"""An index that knows the files as they were laid out: from it a single repository can be brought to another state."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaidOut:
-    """What a folder was filled with."""
+class Part:
+    """One repository as it was read, to be laid out as it was at that moment."""
 
+    name: bytes
+    """Its place from the top; empty for the outermost."""
+    repository: Repository
+    own: GitDir
     head: Head
     tree: str
     """Git tree id of the content, without that of nested repositories."""
+    refs: Mapping[str, str]
+    found: Capture | None
+    """None for a commit, which is laid out as a fresh check-out has it."""
+
+    def describe(self) -> Iterable[bytes]:
+        """All that decides what is laid out, beside the format of the folder."""
+        yield self.name
+        known = (self.repository, self.head, self.tree, sorted(self.refs.items()))
+        yield os.fsencode(repr(known))
+        for name in ("exclude", "attributes", "sparse-checkout"):
+            yield (self.own.read_info(name) or b"-") if name != "attributes" or self.found is None else b"-"
+        if self.found is not None:
+            yield self.found.staged.encode()
+            yield b"\0".join(sorted(self.found.intended)) + b"\1" + b"\0".join(sorted(self.found.clean))
 
 
 @dataclass(frozen=True, slots=True)
 class _Nested:
-    """A repository inside the one that is laid out: its name from the top, and the commit when HEAD names one."""
+    """A repository inside the one that is read: its name from the top, and the commit when HEAD names one."""
 
     name: bytes
     commit: str | None = None
 
 
 class Layout:
-    """A folder in which one repository is being laid out, with all that are nested in it."""
+    """A folder in which one repository is being laid out, with all that are nested in it.
 
-    def __init__(self, place: Path, *, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
-        """`place` exists and is private; for `include` and `exclude` see `capture`."""
+    First everything is read, with its new objects; what was read can then be laid out, or found to be there already.
+    """
+
+    def __init__(
+        self, place: Path, *, home: Path | None = None, include: Sequence[str] = (), exclude: Sequence[str] = ()
+    ) -> None:
+        """`place` exists and is private; `home` is where it will stand in the end, if that is another path. For
+        `include` and `exclude` see `capture`."""
         self.notes: list[str] = []
+        self.parts: list[Part] = []
+        self._place = place
+        self._home = home or place
         self._looks = place / "look"
         self._objects = place / "objects"
         self._include = include
         self._exclude = exclude
-        self._count = 0
         self._looks.mkdir()
         self._objects.mkdir()
 
-    def fill(self, repository: Repository, tree: Path, *, head_only: bool = False) -> LaidOut:
-        """Fill the new folder `tree` with what the work tree holds, or its HEAD, nested repositories included.
+    def read(self, repository: Repository, *, head_only: bool = False) -> Part:
+        """Read what the work tree holds, or its HEAD, nested repositories included; returns the outermost part.
 
         Raises what `capture` raises, and `OSError`.
         """
-        laid_out, inside = self._head(repository, tree) if head_only else self._work(repository, tree)
+        inside = self._head(repository) if head_only else self._work(repository)
         while inside:  # no recursion: an agent may have nested a thousand
             nested = inside.pop()
             live = Path(repository.top, os.fsdecode(nested.name))
-            lay_out = self._nested if nested.commit is None else self._submodule
-            inside += lay_out(live, _folder_in(tree, nested.name), nested)
-        return laid_out
+            inside += self._nested(live, nested) if nested.commit is None else self._submodule(live, nested)
+        return self.parts[0]
+
+    def stand_in(self, home: Path) -> None:
+        """The folder will stand at `home` in the end."""
+        self._home = home
+
+    def lay_out(self, tree: Path, laid: Path | None = None) -> None:
+        """Fill the new folder `tree` with what was read. Raises what `git` raises, and `OSError`.
+
+        With `laid`, the `LAID` of a single repository whose files are in `tree` already, only what differs is written.
+        """
+        for part in self.parts:
+            place = _folder_in(tree, part.name) if part.name else tree
+            own = _check_out(part.own, place) if laid is None else _bring(part, place, laid)
+            if len(self.parts) == 1 and Path(own.index).exists():
+                shutil.copy2(own.index, self._place / LAID)
+            sparse = False
+            if part.found is not None:
+                _stage(own, part.found)
+                sparse = is_sparse(part.found.listing)
+            view = self._make_repository(part, own, place, sparse=sparse)
+            if part.found is not None:
+                _hide_conversions(view, part.found.clean)
 
     def done(self) -> None:
         """Remove what was needed only for making it. Raises `OSError`."""
         shutil.rmtree(self._looks)
 
-    def _work(self, repository: Repository, tree: Path, name: bytes = b"") -> tuple[LaidOut, list[_Nested]]:
-        """Lay out what one work tree holds; returns with it the repositories in it."""
+    def _work(self, repository: Repository, name: bytes = b"") -> list[_Nested]:
+        """Read what one work tree holds; returns the repositories in it."""
         own = self._look_at(repository, read_head(repository))
         found = capture(repository, own, include=self._include, exclude=self._exclude)
         if found.head.commit is not None:
             _tree_of(repository, own, found.head.commit)
-        own = _check_out(own, tree)
-        _stage(own, found)
-        view = _make_repository(repository, own, tree, found.head, sparse=is_sparse(found.listing))
-        _hide_conversions(view, found.clean)
+        self._add(name, repository, own, found.head, found.tree, found)
         self.notes += (f"{shown(name)}: {note}" if name else note for note in found.notes)
-        return LaidOut(head=found.head, tree=found.tree), [_Nested(_joined(name, inner)) for inner in found.inner]
+        return [_Nested(_joined(name, inner)) for inner in found.inner]
 
-    def _head(
-        self, repository: Repository, tree: Path, name: bytes = b"", commit: str | None = None
-    ) -> tuple[LaidOut, list[_Nested]]:
-        """Lay out HEAD (or `commit`) as a fresh check-out would be, filters apart; returns with it the submodules."""
+    def _head(self, repository: Repository, name: bytes = b"", commit: str | None = None) -> list[_Nested]:
+        """Read HEAD (or `commit`) for a fresh check-out, filters apart; returns the submodules."""
         head = read_head(repository) if commit is None else Head(commit=commit)
         own = self._look_at(repository, head)
         if head.commit is not None:
-            named = _tree_of(repository, own, head.commit)
-            own.read("read-tree", named)
+            tree = _tree_of(repository, own, head.commit)
+            own.read("read-tree", tree)
         else:
-            named = own.write("write-tree").strip().decode()
+            tree = own.write("write-tree").strip().decode()
         links = {inner: entries[0] for inner, entries in list_index(own).items() if entries[0].mode == GITLINK}
-        own = _check_out(own, tree)
-        _make_repository(repository, own, tree, head, sparse=False)
-        inside = [_Nested(_joined(name, inner), link.object_id.decode()) for inner, link in links.items()]
-        return LaidOut(head=head, tree=named), inside
+        self._add(name, repository, own, head, tree, None)
+        return [_Nested(_joined(name, inner), link.object_id.decode()) for inner, link in links.items()]
 
-    def _nested(self, live: Path, place: Path, nested: _Nested) -> list[_Nested]:
-        """Lay out a repository inside another; its files alone, when it cannot be read."""
+    def _nested(self, live: Path, nested: _Nested) -> list[_Nested]:
+        """Read a repository inside another; its files alone, when it cannot be read."""
         try:
             found = repository_at(live)
             if found is not None:
                 check_index(found, read_head(found))
-                return self._work(found, place, nested.name)[1]
+                return self._work(found, nested.name)
             why = "it is incomplete"
         except TowerError as error:
             if error.code not in ("git-failed", "repository"):
                 raise
             why = str(error)
         self.notes.append(f"{shown(nested.name)} has its files here, but not its history: {why}")
-        return self._work(Repository(top=str(live), git_dir=None, common_dir=None), place, nested.name)[1]
+        return self._work(Repository(top=str(live), git_dir=None, common_dir=None), nested.name)
 
-    def _submodule(self, live: Path, place: Path, nested: _Nested) -> list[_Nested]:
-        """Lay out the commit of a submodule that HEAD names, when the live tree has it."""
+    def _submodule(self, live: Path, nested: _Nested) -> list[_Nested]:
+        """Read the commit of a submodule that HEAD names, when the live tree has it."""
         try:
             found = repository_at(live)
             if found is not None:
-                return self._head(found, place, nested.name, nested.commit)[1]
+                return self._head(found, nested.name, nested.commit)
             why = "it is not checked out"
         except InvalidError as error:
             why = str(error)
         self.notes.append(f"{shown(nested.name)}, a submodule, is empty here: {why}")
         return []
 
+    def _add(
+        self, name: bytes, repository: Repository, own: GitDir, head: Head, tree: str, found: Capture | None
+    ) -> None:
+        refs = dict(read_refs(repository))
+        if head.branch is not None:
+            refs.pop(head.branch, None)
+            if head.commit is not None:
+                refs[head.branch] = head.commit
+        part = Part(name=name, repository=repository, own=own, head=head, tree=tree, refs=refs, found=found)
+        self.parts.append(part)
+
     def _look_at(self, repository: Repository, head: Head) -> GitDir:
-        self._count += 1
-        objects = self._objects / str(self._count)
+        number = str(len(self.parts) + 1)
+        objects = self._objects / number
+        # What was read before may have failed half-way.
+        for old in (objects, self._looks / number):
+            shutil.rmtree(old, ignore_errors=True)
         for folder in ("info", "pack"):
             (objects / folder).mkdir(parents=True)
-        path = str(self._looks / str(self._count))
         form = object_format(repository, head)
-        return looking_at(repository, path, head=head, object_format=form, objects=str(objects))
+        return looking_at(repository, str(self._looks / number), head=head, object_format=form, objects=str(objects))
+
+    def _make_repository(self, part: Part, own: GitDir, tree: Path, *, sparse: bool) -> GitDir:
+        """Give the folder its own `.git`, with the index of `own`: what an agent's git works with."""
+        path = str(tree / ".git")
+        # No collection of garbage in a repository that lives for one run.
+        settings = {"gc.auto": "0"} | ({"core.sparseCheckout": "true"} if sparse else {})
+        objects = self._home / Path(own.objects).relative_to(self._place)
+        make_git_dir(
+            path,
+            head=part.head,
+            object_format=own.object_format,
+            settings=settings,
+            alternates=(str(objects), *own.borrowed),
+            refs=part.refs,
+        )
+        copy_info(part.repository, path)
+        if sparse:
+            copy_sparse_patterns(part.repository, path)
+        index = Path(own.index)
+        if index.exists():
+            index.rename(f"{path}/index")
+        return GitDir(
+            path=path,
+            work_tree=str(tree),
+            index=f"{path}/index",
+            objects=f"{path}/objects",
+            # While the folder is on its way, its alternates lead where it will stand.
+            borrowed=(own.objects, *own.borrowed),
+            object_format=own.object_format,
+        )
 
 
 def _tree_of(repository: Repository, own: GitDir, commit: str) -> str:
@@ -157,6 +244,15 @@ def _tree_of(repository: Repository, own: GitDir, commit: str) -> str:
             f"cannot take a snapshot of {shown(repository.top)}: its commit {commit} cannot be read",
             "see what `git fsck` says there",
         ) from error
+
+
+def _bring(part: Part, tree: Path, laid: Path) -> GitDir:
+    """Turn the files in `tree`, which the index `laid` knows, into those of `part`, and look at that folder."""
+    # Its time goes along: git looks again at what was written in the second of the index.
+    shutil.copy2(laid, part.own.index)
+    there = dataclasses.replace(part.own, work_tree=str(tree))
+    there.read("read-tree", "--reset", "-u", part.tree, timeout=PATIENT)
+    return there
 
 
 def _check_out(own: GitDir, tree: Path) -> GitDir:
@@ -198,33 +294,6 @@ def _stage(own: GitDir, found: Capture) -> None:
     if intended:
         options = ("--intent-to-add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
         own.write("add", *options, input=_ended(intended))
-
-
-def _make_repository(repository: Repository, own: GitDir, tree: Path, head: Head, *, sparse: bool) -> GitDir:
-    """Give the folder its own `.git`, with the index of `own`: what an agent's git works with."""
-    path = str(tree / ".git")
-    refs = dict(read_refs(repository))
-    if head.branch is not None:
-        refs.pop(head.branch, None)
-        if head.commit is not None:
-            refs[head.branch] = head.commit
-    # No collection of garbage in a repository that lives for one run.
-    settings = {"gc.auto": "0"} | ({"core.sparseCheckout": "true"} if sparse else {})
-    borrowed = (own.objects, *own.borrowed)
-    make_git_dir(path, head=head, object_format=own.object_format, settings=settings, alternates=borrowed, refs=refs)
-    copy_info(repository, path)
-    if sparse:
-        copy_sparse_patterns(repository, path)
-    index = Path(own.index)
-    if index.exists():
-        index.rename(f"{path}/index")
-    return GitDir(
-        path=path,
-        work_tree=str(tree),
-        index=f"{path}/index",
-        objects=f"{path}/objects",
-        object_format=own.object_format,
-    )
 
 
 def _hide_conversions(view: GitDir, clean: frozenset[bytes]) -> None:

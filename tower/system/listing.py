@@ -41,13 +41,23 @@ def list_index(own: GitDir) -> Listing:
 
     Raises what `git` raises, and `InvalidError` for an index that somebody forged to have files written elsewhere.
     """
+    return parse_listing(read_listing(own), own.work_tree)
+
+
+def read_listing(own: GitDir) -> bytes:
+    """The whole index of `own`, as git lists it. Raises what `git` raises."""
+    return own.read("ls-files", "-z", "--stage", "-v")
+
+
+def parse_listing(text: bytes, tree: str) -> Listing:
+    """What `read_listing` gave; `tree` is named in what is raised, see `list_index`."""
     listing: dict[bytes, tuple[Entry, ...]] = {}
-    for record in own.read("ls-files", "-z", "--stage", "-v").split(b"\0")[:-1]:
+    for record in text.split(b"\0")[:-1]:
         head, _, name = record.partition(b"\t")
         if _LEADS_ASTRAY.search(name):
             raise InvalidError(
                 "repository",
-                f"cannot take a snapshot of {shown(own.work_tree)}: its index names {shown(name)!r}, which no git does",
+                f"cannot take a snapshot of {shown(tree)}: its index names {shown(name)!r}, which no git does",
                 "remove the file `index` in its git directory, then run `git reset`",
             )
         tag, mode, object_id, stage = head.split(b" ")

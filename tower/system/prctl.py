@@ -24,6 +24,11 @@ def make_undumpable() -> None:
     _prctl(PR_SET_DUMPABLE, 0)
 
 
+def allow_own_proc() -> None:
+    """Give this process its own files under `/proc` back, which `make_undumpable` took: a namespace is mapped there."""
+    _prctl(PR_SET_DUMPABLE, 1)
+
+
 def is_dumpable() -> bool:
     """Whether another process of the same user can read this one's environment and memory."""
     return _prctl(PR_GET_DUMPABLE, 0) != 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +17,8 @@ from tower.core.errors import BusyError, ConflictError, InvalidError, TowerError
 from tower.core.launch import SNAPSHOT, Workspace
 from tower.system.git import shown
 from tower.system.gitdir import PRIVATE
-from tower.system.layout import Layout
+from tower.system.layout import Layout, Part
 from tower.system.repository import Repository, find_repository
-
-ENFORCED: Final = (
-    "the working folder is a private copy: what is written there by relative path never reaches the live tree",
-    "git in the snapshot moves only the snapshot's own branches",
-)
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -51,35 +47,44 @@ def take_snapshot(
     except FileExistsError:
         raise ConflictError("snapshot-exists", f"cannot make a snapshot in {shown(folder)}: it exists") from None
     except OSError as error:
-        raise _not_made(folder, error) from error
+        raise not_made(folder, error) from error
     layout = Layout(place, include=include, exclude=(*exclude, folder))
     try:
         return _take(layout, repository, Path(os.path.realpath(live)), place, head_only=head_only)
     except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
         if isinstance(error, OSError):
-            raise _not_made(folder, error) from error
+            raise not_made(folder, error) from error
         raise
 
 
 def _take(layout: Layout, repository: Repository, live: Path, place: Path, *, head_only: bool) -> Workspace:
     tree = place / "tree"
-    laid_out = layout.fill(repository, tree, head_only=head_only)
+    part = layout.read(repository, head_only=head_only)
+    layout.lay_out(tree)
     layout.done()
+    return workspace(folder_for(tree, live, repository, head_only=head_only), live, part, layout.notes)
+
+
+def workspace(path: Path, live: Path, part: Part, notes: Iterable[str]) -> Workspace:
+    """A snapshot of `live` as a place to work in, at `path`."""
+    return Workspace(
+        path=str(path),
+        kind=SNAPSHOT,
+        root=str(live),
+        base=part.head.commit,
+        tree=part.tree,
+        notes=tuple(notes),
+    )
+
+
+def folder_for(tree: Path, live: Path, repository: Repository, *, head_only: bool) -> Path:
+    """The folder of `tree` that `live` is in its repository, made where there are no files in it."""
     below = live.relative_to(repository.top)
     if not (tree / below).is_dir():
         _check_empty(live, repository, head_only=head_only)
-        (tree / below).mkdir(parents=True)
-    return Workspace(
-        path=str(tree / below),
-        kind=SNAPSHOT,
-        root=str(live),
-        base=laid_out.head.commit,
-        tree=laid_out.tree,
-        enforced=ENFORCED,
-        advisory=(f"the agent could write to the live tree by its absolute path, {shown(str(live))}",),
-        notes=tuple(layout.notes),
-    )
+        (tree / below).mkdir(parents=True, exist_ok=True)
+    return tree / below
 
 
 def _check_empty(live: Path, repository: Repository, *, head_only: bool) -> None:
@@ -92,7 +97,7 @@ def _check_empty(live: Path, repository: Repository, *, head_only: bool) -> None
         )
 
 
-def _not_made(folder: str, error: OSError) -> TowerError:
+def not_made(folder: str, error: OSError) -> TowerError:
     where = f" ({shown(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     sentence = f"cannot make a snapshot in {shown(folder)}: {(error.strerror or str(error)).lower()}{where}"
     if error.errno in _FULL:

@@ -101,7 +101,7 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         door.listen(plan["socket_dir"], plan["socket_name"])
         step = "payload"
         stdin = _stdin(plan, folder, supervisor)
-        pid = program.start(plan, stdin, out.writer, err.writer)
+        pid, inside = program.start(plan, stdin, out.writer, err.writer)
     except (OSError, StartError) as error:
         failure = error if isinstance(error, StartError) else StartError(step, describe(error))
         if door is not None:
@@ -115,7 +115,7 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         os.close(fd)
     plan["env"].clear()
     door.admit(connection)
-    supervisor.run(pid)
+    supervisor.run(pid, inside)
 
 
 def _stdin(plan: Plan, folder: int, supervisor: Supervisor) -> int:

@@ -6,6 +6,8 @@ import errno
 import os
 import resource
 
+from tower.system.keeper.walls import put_up
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -36,33 +38,50 @@ def describe(error: OSError) -> str:
     return f"{errno.errorcode.get(error.errno, error.errno)} {os.strerror(error.errno)}"
 
 
-def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> int:
+def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> tuple[int, int | None]:
     """Start the program; returns its pid when it is running, and not before. Raises StartError.
 
-    The report pipe closes by itself when the program is executed, so an empty report is the proof.
+    The report pipe closes by itself when the program is executed, so an empty report is the proof. Inside bubblewrap
+    the pid is that of bubblewrap, and with it comes the pid of the first process in there.
     """
     report, reporter = os.pipe()
+    walls = plan["walls"]
+    status = os.pipe() if walls and walls["prefix"] else None
     try:
         pid = os.fork()
     except OSError as error:
-        os.close(report)
-        os.close(reporter)
+        for fd in (report, reporter, *(status or ())):
+            os.close(fd)
         raise StartError("fork", describe(error)) from None
     if pid == 0:
-        _become(plan, (stdin, stdout, stderr), reporter)
+        _become(plan, (stdin, stdout, stderr), reporter, status)
     os.close(reporter)
+    if status:
+        os.close(status[1])
     words = b""
     while piece := os.read(report, 1024):
         words += piece
     os.close(report)
     if words:
+        if status:
+            os.close(status[0])
         os.waitpid(pid, 0)
         step, _, detail = words.decode().partition(" ")
         raise StartError(step, detail)
-    return pid
+    return pid, _first_inside(status[0]) if status else None
 
 
-def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int) -> NoReturn:
+def _first_inside(status: int) -> int | None:
+    """The pid that bubblewrap tells of its first process; None when it ends before there is one."""
+    words = b""
+    while b"}" not in words and (piece := os.read(status, 4096)):
+        words += piece
+    # The reader stays open: bubblewrap writes there once more before it ends.
+    digits = bytes(byte for byte in words.partition(b"}")[0] if 48 <= byte <= 57)
+    return int(digits) if digits else None
+
+
+def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int, status: tuple[int, int] | None) -> NoReturn:
     """The child's part. Nothing here returns, whatever happens."""
     step = "session"
     try:
@@ -72,13 +91,22 @@ def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int) -> NoR
         step = "descriptors"
         for target, source in enumerate(descriptors):
             os.dup2(source, target)
+        walls = plan["walls"]
         step = "cwd"
-        os.chdir(plan["cwd"])
+        if status is None:  # bubblewrap goes there itself: what is outside may be another folder, or none
+            os.chdir(plan["cwd"])
         os.umask(plan["umask"])
         step = "limits"
         _limit_descriptors(plan["descriptor_limit"])
+        argv = plan["argv"]
+        if walls:
+            step = "sandbox"
+            put_up(walls)
+            if status:
+                os.set_inheritable(status[1], True)
+                argv = [*walls["prefix"], b"--json-status-fd", str(status[1]).encode(), b"--", *argv]
         step = "exec"
-        _execute(plan["argv"], plan["env"])
+        _execute(argv, plan["env"])
     except OSError as error:
         os.write(reporter, f"{step} {describe(error)}".encode())
     except BaseException as error:

@@ -28,6 +28,13 @@ if TYPE_CHECKING:
         linger: float
         orphan: float
 
+    class WallsPlan(TypedDict):
+        """`core.launch.Walls` as it crosses."""
+
+        prefix: list[bytes]
+        overlay: list[bytes]
+        landlock: list[bytes] | None
+
     class Plan(TypedDict):
         """`core.launch.KeeperPlan` as it crosses: text that the system sees is bytes already."""
 
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
         max_log_bytes: int
         resident: bool
         stop_signal: int
+        walls: WallsPlan | None
         patterns: list[bytes]
         failpoints: dict[str, str]
 

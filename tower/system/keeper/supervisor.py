@@ -69,9 +69,12 @@ class Supervisor:
         self._told_at = 0.0
         self._ticked_at = 0.0
 
-    def run(self, program: int) -> None:
-        """Supervise the program that was just started; returns when all is over and recorded."""
-        self._tree = Tree(program)
+    def run(self, program: int, inside: int | None = None) -> None:
+        """Supervise the program that was just started; returns when all is over and recorded.
+
+        `inside` is the first process of its sandbox, when `program` is what built one around it.
+        """
+        self._tree = Tree(program, inside)
         self._started = f"started {program} {procfs.start_ticks(program)}"
         self._clock = Clock(time.monotonic())
         self.door.say(self._started)

@@ -23,12 +23,17 @@ FREEZES: Final = 50
 
 
 class Tree:
-    """The descendants of this process. `program` is the pid of the agent program itself."""
+    """The descendants of this process. `program` is the pid of the agent program itself, or of its bubblewrap.
 
-    __slots__ = ("is_empty", "program", "status")
+    bubblewrap dies of a polite signal and passes nothing on: it and its `inside`, the first process of the sandbox,
+    which ends when the agent does, are never sent one.
+    """
 
-    def __init__(self, program: int) -> None:
+    __slots__ = ("inside", "is_empty", "program", "status")
+
+    def __init__(self, program: int, inside: int | None = None) -> None:
         self.program = program
+        self.inside = inside
         self.status: int | None = None
         """The program's wait status, once it has ended."""
         self.is_empty = False
@@ -49,14 +54,21 @@ class Tree:
     def ask_program(self, number: int) -> None:
         """The polite signal to the program alone. Its pid cannot be another's: it is only free once reaped here."""
         if self.status is None:
-            _signal(self.program, number)
-            _signal(self.program, signal.SIGCONT)
+            for pid in [self.program] if self.inside is None else procfs.children(self.inside)[:1]:
+                _signal(pid, number)
+                _signal(pid, signal.SIGCONT)
 
     def ask_group(self, number: int) -> None:
         """The polite signal to the program's process group."""
         if self.status is None:
-            _signal(-self.program, number)
-            _signal(-self.program, signal.SIGCONT)
+            group = [-self.program] if self.inside is None else self._group_inside()
+            for pid in group:
+                _signal(pid, number)
+                _signal(pid, signal.SIGCONT)
+
+    def _group_inside(self) -> list[int]:
+        """Who is in the program's process group, but for those who hold the sandbox."""
+        return [pid for pid in self.members() if pid not in (self.program, self.inside) and _is_in(pid, self.program)]
 
     def ask_all(self) -> None:
         """TERM to every descendant; stopped ones wake up to hear it."""
@@ -89,6 +101,13 @@ def usage() -> tuple[float, int]:
     """
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def _is_in(pid: int, group: int) -> bool:
+    try:
+        return os.getpgid(pid) == group
+    except ProcessLookupError:
+        return False
 
 
 def _signal(pid: int, number: int) -> None:
