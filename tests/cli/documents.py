@@ -77,6 +77,7 @@ def run(**changes: Any) -> Document:
         "base_commit": None,
         "tree_before": None,
         "tree_after": None,
+        "sandbox": "none",
         "payload_bytes": 300,
         "estimate_tokens": 957,
         "headline": None,

@@ -29,6 +29,10 @@ SAMPLES: dict[str, tuple[Any, Any, Any]] = {
     "memory_bytes": (1, 2, 0),
     "snapshot": ("work", "head", ...),
     "snapshot_include": (("a",), ("b",), ()),
+    "snapshot_writes": ("deny", "keep", ...),
+    "sandbox": ("off", "require", ...),
+    "sandbox_writable": (("/a",), ("/b",), ()),
+    "network": (True, False, ...),
 }
 
 

@@ -153,7 +153,7 @@ class Daemon:
 
     def processes(self) -> list[int]:
         """Every live process of any run of this factory, keepers left out."""
-        mark = b"LAYOVER_SOCKET=" + str(self.state / "tower.sock").encode()
+        mark = b"LAYOVER_SOCKET=" + str(self.state / "door/runs.sock").encode()
         return [pid for pid in procfs.processes() if mark in procfs.environ(pid) and not procfs.is_zombie(pid)]
 
     def keepers(self) -> list[int]:

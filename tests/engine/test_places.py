@@ -15,7 +15,7 @@ from tower.core.factory import Access
 from tower.core.records import RESIDENT_PROCESS, Process
 from tower.core.residence import Residence
 from tower.core.states import Outcome
-from tower.engine import conduct, places, recover
+from tower.engine import conduct, places, recover, trees
 from tower.engine.tower import Resident
 
 from .scripted import Scene, agent, idle, in_place, later
@@ -180,7 +180,7 @@ async def test_what_cannot_be_kept_for_a_time_delays_the_recovery(scene: Scene) 
         flight = await scene.send("coder")
         write(scene.tree, {"a.txt": "two\n"})
         with scene.patch.context() as patch:
-            patch.setattr(places, "rescue", busy)
+            patch.setattr(trees, "rescue", busy)
             await (await scene.keeper(flight)).exits(None, signal=9)
             await later(recover.DEFECT_SEC)
             assert (await scene.flight(flight)).reason == "cannot keep what is not committed: the disk is full"

@@ -25,7 +25,7 @@ def test_the_live_tree_is_a_place_to_work(tmp_path: Path, user: User) -> None:
     assert (place.kind, place.path, place.root) == ("live", str(live), str(live))
     assert place.base == user.git(live, "rev-parse", "HEAD")
     assert place.notes == place.enforced == ()
-    assert "nothing prevents" in place.advisory[0]
+    assert str(live) in place.writable
 
 
 def test_it_need_not_be_a_repository(tmp_path: Path) -> None:

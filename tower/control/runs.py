@@ -18,7 +18,7 @@ from tower.core.errors import ConflictError, InvalidError, NotFoundError
 from tower.core.launch import LIVE
 from tower.core.records import Process, Run
 from tower.core.states import RunState
-from tower.engine import conduct, joins, places, recover
+from tower.engine import conduct, joins, recover, trees
 from tower.engine.tower import Tower
 from tower.store import accounts, flights, lookup, runs
 from tower.store.database import Connection
@@ -131,8 +131,8 @@ class RunVerbs:
         run, _ = await self._find(text)
         after = run.tree_after
         if run.tree_before is not None and after is None and run.state is not RunState.ENDED:
-            after, _ = await places.name_after(self.tower, run)
-        if run.tree_before is None or after is None:
+            after, _ = await trees.name_after(self.tower, run)
+        if run.workspace_kind != LIVE or run.tree_before is None or after is None:
             raise ConflictError("no-diff", f"cannot show what run {run.id} changed: {_why_unnamed(run)}")
         store = str(self.tower.state.trees)
         return await anyio.to_thread.run_sync(partial(difference, store, run.tree_before, after, Form(form)))

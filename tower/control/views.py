@@ -96,6 +96,7 @@ def run(record: Run, process: Process | None, *, now: float, headline: str | Non
         "base_commit",
         "tree_before",
         "tree_after",
+        "sandbox",
         "prompt_sha256",
         "payload_sha256",
         "payload_bytes",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePosixPath
 from typing import Final
 
 from tower.core.factory import Access, Agent, Runner
@@ -37,6 +36,10 @@ CACHES: Final = (
     "go/pkg",
 )
 """Below HOME: caches of package tools, which writers may fill."""
+
+
+BEYOND: Final = "what it has another daemon do for it (cron, docker) is not confined, and not seen to be a run's"
+"""True of every mechanism."""
 
 
 class Mechanism(StrEnum):
@@ -69,6 +72,8 @@ class Abilities:
     landlock: int = 0
     """ABI version; 0: none."""
     no_landlock: str = "it was not looked for"
+    is_root: bool = False
+    """Whether runs are root's, who may read what Landlock closes to others."""
 
     @property
     def has_bubblewrap(self) -> bool:
@@ -111,8 +116,8 @@ def confine(agent: Agent, runner: Runner, can: Abilities) -> Confinement:
         network=network,
         home_writable=homes,
         writable=agent.sandbox_writable if mechanism is not Mechanism.NONE else (),
-        enforced=tuple(_enforced(mechanism, layer, network, homes, agent)),
-        advisory=tuple(_advisory(mechanism, layer, why_not, agent)),
+        enforced=tuple(_enforced(mechanism, layer, network, homes, agent, can)),
+        advisory=tuple(_advisory(mechanism, layer, why_not, agent, can)),
         refusal=_refusal(agent, mechanism, why_not),
     )
 
@@ -144,7 +149,7 @@ def _layer(agent: Agent, mechanism: Mechanism, can: Abilities) -> Layer:
 def _homes(runner: Runner) -> tuple[str, ...]:
     """What the program of a runner keeps below HOME."""
     words = runner.command if runner.kind == "command" else ()
-    return CONFIGURATION_HOMES.get(PurePosixPath(words[0]).name, ()) if words else ()
+    return CONFIGURATION_HOMES.get(words[0].rpartition("/")[2], ()) if words else ()
 
 
 def _refusal(agent: Agent, mechanism: Mechanism, why_not: str) -> str | None:
@@ -157,7 +162,7 @@ def _refusal(agent: Agent, mechanism: Mechanism, why_not: str) -> str | None:
 
 
 def _enforced(
-    mechanism: Mechanism, layer: Layer | None, network: bool, homes: Iterable[str], agent: Agent
+    mechanism: Mechanism, layer: Layer | None, network: bool, homes: Iterable[str], agent: Agent, can: Abilities
 ) -> Iterable[str]:
     if layer is not None:
         yield "it starts in its snapshot, or not at all, and git there moves only the snapshot's own branches"
@@ -170,7 +175,8 @@ def _enforced(
     if layer is not None:
         yield f"{mechanism}: the live tree cannot be written"
     if mechanism is Mechanism.LANDLOCK:
-        yield "landlock: environment and memory of processes outside the run cannot be read"
+        if not can.is_root:
+            yield "landlock: environment and memory of processes outside the run cannot be read"
         return
     yield "bubblewrap: processes of other runs, other hangars and the control socket cannot be seen"
     if layer is Layer.OVERLAY:
@@ -179,7 +185,7 @@ def _enforced(
         yield "bubblewrap: it has no network"
 
 
-def _advisory(mechanism: Mechanism, layer: Layer | None, why_not: str, agent: Agent) -> Iterable[str]:
+def _advisory(mechanism: Mechanism, layer: Layer | None, why_not: str, agent: Agent, can: Abilities) -> Iterable[str]:
     if mechanism is Mechanism.NONE:
         yield f"no sandbox ({why_not}): the agent could write to anything that the tower's user can write"
         yield "other runs of the tower's user can read its environment, and it theirs"
@@ -187,8 +193,9 @@ def _advisory(mechanism: Mechanism, layer: Layer | None, why_not: str, agent: Ag
             yield "sandbox_writable means nothing without a sandbox"
     if mechanism is Mechanism.LANDLOCK:
         yield "landlock does not keep it from changing modes and owners (chmod), nor from seeing processes and files"
+        if can.is_root:
+            yield "the tower runs as root, to whom Landlock does not close the environment of other processes"
     if layer is Layer.COPY and agent.snapshot_writes == "deny":
         yield 'snapshot_writes = "deny" needs a sandbox: what it writes into its snapshot is discarded'
     if not agent.network and mechanism is not Mechanism.BUBBLEWRAP:
         yield "network = false needs bubblewrap: it has the machine's network"
-    yield "what it has another daemon do for it (cron, docker) is not confined"

@@ -21,6 +21,18 @@ SNAPSHOT: Final = "snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """A scratch layer over a tree that stays as it is; absolute paths."""
+
+    lower: str
+    upper: str
+    work: str
+    """Empty, on the disk of `upper`; the kernel's own."""
+    at: str
+    """Where both are seen as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     """A place to work, and what is known and enforced about it."""
 
@@ -35,6 +47,16 @@ class Workspace:
     """Commit that HEAD named when the place was made; None where there is no commit or no repository."""
     tree: str | None = None
     """Git tree id of the content at the start, where it was named."""
+    writable: tuple[str, ...] = ()
+    """Absolute paths that a sandbox leaves writable: what belongs to the place."""
+    readable: tuple[str, ...] = ()
+    """Absolute paths that it needs beside them: what a snapshot was made of."""
+    overlay: Overlay | None = None
+    """What the keeper mounts at the start, so that there is something in `path`."""
+    frozen: str | None = None
+    """The name of the frozen tree that it reads."""
+    sandbox: str | None = None
+    """Which mechanism holds the run."""
     enforced: tuple[str, ...] = ()
     advisory: tuple[str, ...] = ()
     """In words: what is promised by kindness only ("the agent could write to the live tree by its absolute path")."""
@@ -67,18 +89,6 @@ class Launch:
     payload: str
     limits: Limits
     stop_signal: str = "TERM"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlay:
-    """A scratch layer over a tree that stays as it is; absolute paths."""
-
-    lower: str
-    upper: str
-    work: str
-    """Empty, on the disk of `upper`; the kernel's own."""
-    at: str
-    """Where both are seen as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

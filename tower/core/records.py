@@ -202,6 +202,10 @@ class Run:
     tree_before: str | None = None
     tree_after: str | None = None
     """Git tree ids of what a writer found and left, uncommitted files included; None where there is no repository."""
+    sandbox: str | None = None
+    """What holds it: bubblewrap, landlock or none."""
+    frozen: str | None = None
+    """The name of the frozen tree that it reads."""
     turn: int | None = None
     """Of a resident: its place among the process's turns, from 1; None for a run with a process of its own."""
     out_from: int | None = None

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -42,8 +42,9 @@ from tower.system.listener import listen
 from tower.system.lock import StateLock
 from tower.system.logs import Redaction
 from tower.system.nursery import Nursery
+from tower.system.sandbox import abilities
 from tower.system.sdnotify import ServiceManager
-from tower.system.statedir import StateDir
+from tower.system.statedir import DOOR, StateDir
 from tower.system.watch import changes
 from tower.web.access import Access
 from tower.web.app import create_app
@@ -131,6 +132,7 @@ class Life:
             started_at=now,
             loaded_at=now,
             python=sys.executable,
+            abilities=cache(partial(abilities, self.environ.get("PATH", os.defpath), str(self.state.root))),
             failpoints=for_keepers(self.environ),
             warnings=self.warnings,
         )
@@ -156,12 +158,14 @@ class Life:
             run_of_token=partial(_run_of_token, tower),
         )
         listener = listen(Path(settings.socket), self.lock, group=settings.socket_group)
+        door = listen(self.state.door / DOOR, self.lock)
         try:
             self.state.socket_path_file.write_text(f"{listener.path}\n")
             app = create_app(control, access, max_body_bytes=lambda: tower.factory.settings.max_body_bytes)
-            async with serve_web(app, [listener.socket]):
+            async with serve_web(app, [listener.socket], for_runs=[door.socket]):
                 yield
         finally:
+            door.close()
             listener.close()
 
     async def _work(self, tower: Tower, manager: ServiceManager) -> None:

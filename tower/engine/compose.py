@@ -24,6 +24,7 @@ from tower.core.records import Flight, Itinerary
 from tower.core.residence import ResidentState
 from tower.core.routes import RouteMode
 from tower.core.states import HeldReason
+from tower.engine.enclosure import confinement_of
 from tower.engine.handing_over import handover_for
 from tower.engine.places import resident_folder
 from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
@@ -136,6 +137,9 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
         return Hold(HeldReason.ENVIRONMENT, f"{found}; {how_to_mend(found)}")
     if not Path(agent.work_dir).is_dir():
         return Hold(HeldReason.ENVIRONMENT, f"there is no folder {agent.work_dir} for {agent.name} to work in; make it")
+    held = await confinement_of(tower, agent, runner)
+    if held.refusal is not None:
+        return Hold(HeldReason.ENVIRONMENT, held.refusal)
     told = payload_of(prepared, workspace=_place(tower, prepared))
     size = len(told.encode())
     estimate = estimate_tokens(size, runner.estimate_base, runner.estimate_per_byte)

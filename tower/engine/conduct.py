@@ -19,11 +19,12 @@ import anyio
 
 from tower.core.errors import BusyError, ConflictError, TowerError
 from tower.core.failpoint import failpoint
-from tower.core.launch import KeeperPlan, Launch, Workspace
+from tower.core.launch import KeeperPlan, Launch, Walls, Workspace
 from tower.core.outcome import DONE
 from tower.core.states import FlightState, RunState
 from tower.engine import places
 from tower.engine.compose import Prepared, launch
+from tower.engine.enclosure import walls_around
 from tower.engine.finished import until_finished
 from tower.engine.settle import settle
 from tower.engine.tower import LiveRun, Tower, log
@@ -48,7 +49,7 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
     try:
         try:
             failpoint("workspace.before")
-            workspace = await places.make(tower, live, place)
+            workspace, held = await places.make(tower, live, place)
             failpoint("workspace.after")
             start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
             secrets = start.secrets
@@ -57,7 +58,8 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
             failpoint("folder.after")
             await tower.store.write(partial(_record_place, live, start, workspace))
             failpoint("token.after")
-            link = await _start_keeper(tower, live, start, workspace, folder) if live.stopping is None else None
+            walls = walls_around(tower, held, workspace, live.agent.name, folder)
+            link = await _start_keeper(tower, live, start, workspace, folder, walls) if live.stopping is None else None
         except TowerError as error:
             log.warning("run.start-failed", run=live.run.id, error=str(error))
             await settle_failed_start(tower, live, error)
@@ -68,7 +70,7 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
                 await follow(tower, live, link)
     finally:
         tower.redaction.remove(secrets)
-    await places.discard(place)
+    await places.discard(tower, place)
     await places.empty_scratch(tower.state.run_folder(live.run.agent, live.run.id))
     failpoint("workspace.removed")
 
@@ -162,12 +164,16 @@ def _record_place(live: LiveRun, start: Launch, workspace: Workspace, connection
         workspace_kind=workspace.kind,
         workspace=workspace.path,
         base_commit=workspace.base,
-        tree_before=places.before(workspace),
+        tree_before=workspace.tree,
+        sandbox=workspace.sandbox,
+        frozen=workspace.frozen,
     )
     runs.add_notes(connection, live.run.id, (*workspace.notes, *workspace.advisory))
 
 
-async def _start_keeper(tower: Tower, live: LiveRun, start: Launch, workspace: Workspace, folder: Path) -> KeeperLink:
+async def _start_keeper(
+    tower: Tower, live: LiveRun, start: Launch, workspace: Workspace, folder: Path, walls: Walls | None
+) -> KeeperLink:
     plan = KeeperPlan(
         run=live.run.id,
         folder=str(folder),
@@ -182,6 +188,7 @@ async def _start_keeper(tower: Tower, live: LiveRun, start: Launch, workspace: W
         max_log_bytes=tower.factory.settings.max_log_bytes,
         stop_signal=signal.Signals[f"SIG{start.stop_signal}"],
         secrets=start.secrets,
+        walls=walls,
         failpoints=tower.failpoints,
     )
     failpoint("keeper.before")

@@ -13,19 +13,23 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from tower.core.errors import BusyError, TowerError
+from tower.core.confinement import Confinement, Layer, Mechanism
+from tower.core.errors import BusyError
 from tower.core.factory import Access, Agent, Factory
-from tower.core.launch import LIVE, Workspace
+from tower.core.launch import Overlay, Workspace
 from tower.core.records import Run
-from tower.core.states import Cause
-from tower.engine.tower import LiveRun, Tower, log
-from tower.system.rescue import RESCUE, rescue
+from tower.engine.enclosure import confinement_of
+from tower.engine.tower import FROZEN, LiveRun, Tower, log
+from tower.engine.trees import found, not_of_the_tree, watched
+from tower.system.snapshot import not_made
 from tower.system.stablecopy import renew_copy
-from tower.system.treestore import name_tree
 from tower.system.workspace import live_workspace, remove_folder, remove_workspace, sweep_workspaces, take_snapshot
 
 AT_ONCE: Final = 2
 """Snapshots taken at the same time: they are bound by the disk, and agents want the processors."""
+
+KEPT: Final = "kept"
+"""A file beside the tree of a snapshot that stays when its run has ended."""
 
 RESIDENT: Final = "resident-"
 
@@ -37,20 +41,67 @@ def snapshot_folder(factory: Factory, run: str) -> Path:
     return Path(factory.settings.snapshots_dir) / run
 
 
-async def make(tower: Tower, live: LiveRun, folder: Path) -> Workspace:
-    """The place for a run, with a snapshot in `folder`. Raises `TowerError`; then nothing is left."""
+async def make(tower: Tower, live: LiveRun, folder: Path) -> tuple[Workspace, Confinement]:
+    """The place for a run, with a snapshot in `folder`, and how it is confined.
+
+    Raises `TowerError`; then nothing is left.
+    """
+    held = await confinement_of(tower, live.agent, live.runner)
+    if held.refusal is not None:
+        raise BusyError("sandbox", f"cannot start {live.agent.name}: {held.refusal}")
+    if held.layer is None:
+        workspace = await anyio.to_thread.run_sync(partial(found, tower, live.agent, live.run))
+    else:
+        take = partial(_copy if held.layer is Layer.COPY else _frozen, tower, live, folder, held)
+        workspace = await anyio.to_thread.run_sync(take, limiter=_limiter)
+    return _held(workspace, held), held
+
+
+def _held(workspace: Workspace, held: Confinement) -> Workspace:
+    return replace(workspace, sandbox=held.mechanism, enforced=held.enforced, advisory=held.advisory)
+
+
+def _copy(tower: Tower, live: LiveRun, folder: Path, held: Confinement) -> Workspace:
+    """A private copy, with the name of the live tree when nothing but a comparison shows that it stays as it is."""
     agent = live.agent
-    if agent.access is Access.READ_WRITE:
-        return await anyio.to_thread.run_sync(partial(_live, tower, agent, live.run))
-    take = partial(
-        take_snapshot,
+    taken = take_snapshot(
         live=agent.work_dir,
         folder=str(folder),
         head_only=agent.snapshot == "head",
         include=agent.snapshot_include,
-        exclude=_not_of_the_tree(tower),
+        exclude=not_of_the_tree(tower),
     )
-    return await anyio.to_thread.run_sync(take, limiter=_limiter)
+    if agent.snapshot_writes == "keep":
+        (folder / KEPT).touch()
+        taken = replace(taken, notes=(*taken.notes, f"this snapshot is kept: `rm -r {folder}` removes it"))
+    taken = replace(taken, tree=None, writable=(str(folder),))
+    return watched(tower, taken) if held.mechanism is Mechanism.NONE else taken
+
+
+def _frozen(tower: Tower, live: LiveRun, folder: Path, held: Confinement) -> Workspace:
+    """A frozen tree: under a scratch layer, or itself."""
+    agent = live.agent
+    frozen = tower.frozen.take(
+        live.run.id,
+        live=agent.work_dir,
+        head_only=agent.snapshot == "head",
+        include=agent.snapshot_include,
+        exclude=not_of_the_tree(tower),
+    )
+    log.debug("snapshot.taken", run=live.run.id, frozen=frozen.key, how=frozen.how)
+    place = replace(frozen.workspace, frozen=frozen.key, tree=None, readable=(str(Path(frozen.tree).parent),))
+    if held.layer is Layer.SHARED:
+        return place
+    parts = {name: folder / name for name in ("tree", "upper", "work")}
+    try:
+        folder.mkdir(mode=0o700)
+        for part in parts.values():
+            part.mkdir(mode=0o700)
+    except OSError as error:
+        tower.frozen.let_go(live.run.id)
+        raise not_made(str(folder), error) from error
+    overlay = Overlay(lower=frozen.tree, upper=str(parts["upper"]), work=str(parts["work"]), at=str(parts["tree"]))
+    return replace(place, path=str(parts["tree"] / Path(place.path).relative_to(frozen.tree)), overlay=overlay)
 
 
 def resident_folder(factory: Factory, agent: str) -> Path:
@@ -64,10 +115,11 @@ async def renew(tower: Tower, agent: Agent, at: str, turn: Run | None = None) ->
     Without a `turn` the process is only started. Raises `TowerError` when it cannot be made; then the copy is as it
     was.
     """
+    held = await confinement_of(tower, agent, tower.factory.runners[agent.runner])
     if agent.access is Access.READ_WRITE:
         if turn is None:
             return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
-        return await anyio.to_thread.run_sync(partial(_live, tower, agent, turn))
+        return _held(await anyio.to_thread.run_sync(partial(found, tower, agent, turn)), held)
     take = partial(
         renew_copy,
         live=agent.work_dir,
@@ -75,78 +127,37 @@ async def renew(tower: Tower, agent: Agent, at: str, turn: Run | None = None) ->
         at=at,
         head_only=agent.snapshot == "head",
         include=agent.snapshot_include,
-        exclude=_not_of_the_tree(tower),
+        exclude=not_of_the_tree(tower),
     )
-    return await anyio.to_thread.run_sync(take, limiter=_limiter)
+    taken = await anyio.to_thread.run_sync(take, limiter=_limiter)
+    taken = replace(taken, tree=None, writable=(str(resident_folder(tower.factory, agent.name)),))
+    return _held(taken, held)
 
 
-def _live(tower: Tower, agent: Agent, run: Run) -> Workspace:
-    """The live tree, its content named; what an interrupted run left uncommitted there is kept first."""
-    workspace = live_workspace(agent.work_dir)
-    if workspace.repository is None:
-        return workspace
-    notes = list(workspace.notes)
-    if run.cause is Cause.RECOVERY and run.follows_run is not None:
-        notes += _rescued(tower, workspace, run.follows_run)
-    try:
-        named = name_tree(workspace.root, str(tower.state.trees), exclude=_not_of_the_tree(tower))
-    except TowerError as error:
-        return replace(workspace, notes=(*notes, f"what this run changes cannot be shown: {error}"))
-    return replace(workspace, tree=named.tree, notes=(*notes, *named.notes))
+async def discard(tower: Tower, folder: Path) -> None:
+    """Remove a snapshot, and what its going leaves idle. What cannot be removed is logged, and tried at the next start.
 
-
-def _rescued(tower: Tower, workspace: Workspace, before: str) -> list[str]:
-    """Keep what `before` left; a note for each repository. Raises `BusyError` when it cannot be kept for a time."""
-    try:
-        kept = rescue(workspace.root, before, store=str(tower.state.trees), exclude=_not_of_the_tree(tower))
-    except BusyError:
-        raise
-    except TowerError as error:
-        log.warning("rescue.failed", run=before, error=str(error))
-        return [f"what {before} left uncommitted was not kept: {error}"]
-    return [
-        f"what {before} left uncommitted in {top} is kept:"
-        f" `git restore --source={RESCUE}{before} --worktree :/` there brings it back"
-        for top in kept
-    ]
-
-
-def _not_of_the_tree(tower: Tower) -> tuple[str, ...]:
-    return str(tower.state.root), tower.factory.settings.snapshots_dir
-
-
-def before(workspace: Workspace) -> str | None:
-    """The name of what a writer found."""
-    return workspace.tree if workspace.kind == LIVE else None
-
-
-async def name_after(tower: Tower, run: Run) -> tuple[str | None, tuple[str, ...]]:
-    """The name of what a run left in its live tree, and what a person should know of that; None where it has none."""
-    if run.tree_before is None or run.workspace is None:
-        return None, ()
-    name = partial(name_tree, run.workspace, str(tower.state.trees), exclude=_not_of_the_tree(tower))
-    try:
-        named = await anyio.to_thread.run_sync(name)
-    except TowerError as error:
-        return None, (f"what this run changed cannot be shown: {error}",)
-    return named.tree, ()
-
-
-async def discard(folder: Path) -> None:
-    """Remove a snapshot. What cannot be removed is logged, and tried again at the next start."""
-    if folder.exists():
+    One that is to be kept stays.
+    """
+    await anyio.to_thread.run_sync(_drop_idle, tower)
+    if folder.exists() and not (folder / KEPT).exists():
         problem = await anyio.to_thread.run_sync(remove_workspace, str(folder))
         if problem:
             log.warning("workspace.left", folder=str(folder), problem=problem)
 
 
-async def discard_of(run: Run) -> None:
+def _drop_idle(tower: Tower) -> None:
+    for problem in tower.frozen.drop_idle(tower.factory.settings.snapshots_max):
+        log.warning("frozen.left", problem=problem)
+
+
+async def discard_of(tower: Tower, run: Run) -> None:
     """Remove the snapshot that an earlier tower made for a run, wherever snapshots were made then."""
     if run.workspace_kind == "snapshot" and run.workspace is not None:
         # It may have worked in a subfolder of it.
         for folder in Path(run.workspace).parents:
             if folder.name == run.id:
-                await discard(folder)
+                await discard(tower, folder)
                 return
 
 
@@ -166,6 +177,9 @@ async def empty_scratch(folder: Path) -> None:
 async def sweep(tower: Tower) -> None:
     """Remove what a crash left of what is over: snapshots, keepers' sockets. More may come to life meanwhile."""
     await anyio.to_thread.run_sync(sweep_workspaces, tower.factory.settings.snapshots_dir, _InUse(tower))
+    for problem in await anyio.to_thread.run_sync(tower.frozen.sweep):
+        log.warning("frozen.left", problem=problem)
+    await anyio.to_thread.run_sync(_drop_idle, tower)
     alive = {*tower.live, *(one.process.id for one in tower.residents.values() if one.process)}
     names = {identity.partition("_")[2] for identity in alive}
     for socket in tower.state.keepers.iterdir():
@@ -175,7 +189,10 @@ async def sweep(tower: Tower) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _InUse:
-    """The names of folders that somebody works in: runs, and residents that are there or are to be."""
+    """The names of folders that somebody works in: runs, and residents that are there or are to be.
+
+    Frozen trees have a sweep of their own, and what a person is to look at stays.
+    """
 
     tower: Tower
 
@@ -183,4 +200,5 @@ class _InUse:
         agent = str(name).removeprefix(RESIDENT)
         if agent != name:
             return agent in self.tower.residents or agent in self.tower.factory.residents
-        return name in self.tower.live
+        kept = Path(self.tower.factory.settings.snapshots_dir, str(name), KEPT)
+        return name in self.tower.live or name == FROZEN or kept.exists()

@@ -19,6 +19,7 @@ from tower.engine.tower import Tower
 from tower.runners import Invocation, of
 from tower.system import fake_agent
 from tower.system.files import read_regular
+from tower.system.statedir import DOOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def environment_of(tower: Tower, program: Program) -> Environment | Missing:
         "LAYOVER_EFFORT": agent.effort or "",
         "LAYOVER_TIER": agent.tier or "",
         "LAYOVER_CONTEXT": agent.context or "",
-        "LAYOVER_SOCKET": program.factory.settings.socket,
+        "LAYOVER_SOCKET": str(tower.state.door / DOOR),
         "LAYOVER_RUN_TOKEN": program.token,
         "LAYOVER_REPORT": str(folder / "out" / "report"),
     }
@@ -111,14 +112,21 @@ def _credential(environ: Mapping[str, str], name: str) -> str | None:
 
 
 def _home(tower: Tower, program: Program) -> str:
-    """The agent's own folder where its runner asks for one.
-
-    Else the tower's HOME, else the passwd entry's, else (a container's uid may have none) a folder of the tower's own.
-    """
+    """The agent's own folder where its runner asks for one, else the tower's home."""
     if program.runner.private_home:
-        own = tower.state.hangar(program.agent.name) / "home"
+        own = private_home(tower, program.agent.name)
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
         return str(own)
+    return home_of(tower)
+
+
+def private_home(tower: Tower, agent: str) -> Path:
+    """The home folder of an agent whose runner asks for one of its own."""
+    return tower.state.hangar(agent) / "home"
+
+
+def home_of(tower: Tower) -> str:
+    """The tower's HOME, else the passwd entry's, else (a container's uid may have none) a folder of the tower's own."""
     home = tower.environ.get("HOME")
     if home:
         return home

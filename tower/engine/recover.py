@@ -100,6 +100,8 @@ async def _look_anew(tower: Tower, live: LiveRun) -> None:
 async def _settle_one(tower: Tower, run: Run, process: Process) -> None:
     live = live_of(tower, run)
     tower.live[run.id] = live
+    if run.frozen is not None:
+        tower.frozen.hold(run.id, run.frozen)
     await _act(tower, live, process)
 
 
@@ -131,7 +133,7 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
 
 async def _settle_gone(tower: Tower, live: LiveRun, process: Process) -> None:
     await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
-    tower.tasks.start_soon(places.discard_of, live.run)
+    tower.tasks.start_soon(places.discard_of, tower, live.run)
     tower.tasks.start_soon(places.empty_scratch, Path(process.folder))
 
 
@@ -182,7 +184,7 @@ async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) 
         await anyio.sleep(MUTE_SEC)
     else:
         await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
-    await places.discard_of(live.run)
+    await places.discard_of(tower, live.run)
     await places.empty_scratch(Path(process.folder))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from functools import partial
 
 import anyio.to_thread
@@ -16,6 +17,7 @@ from tower.core.records import RESIDENT_PROCESS, Process
 from tower.core.residence import fingerprint
 from tower.engine import places
 from tower.engine.compose import TOKEN_BYTES, hash_of
+from tower.engine.enclosure import confinement_of, walls_around
 from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
 from tower.engine.tower import Resident, Tower, log
 from tower.store import events, residents, runs
@@ -47,6 +49,9 @@ async def start(tower: Tower, resident: Resident) -> None:
     )
     try:
         environment = _environment(tower, program)
+        held = await confinement_of(tower, agent, runner)
+        if held.refusal is not None:
+            raise TowerError("sandbox", f"cannot start {agent.name}: {held.refusal}")
         workspace = await places.renew(tower, agent, program.id)
         argv = argv_of(tower, program, workspace.path)
         if not is_installed(argv[0], agent.work_dir, environment.values["PATH"]):
@@ -75,7 +80,9 @@ async def start(tower: Tower, resident: Resident) -> None:
     resident.quiet_since = tower.clock()
     resident.secrets = (*environment.secrets, program.token)
     tower.redaction.add(resident.secrets)
-    await _start_keeper(tower, resident, _plan(tower, program, argv, environment, workspace.path))
+    plan = _plan(tower, program, argv, environment, workspace.path)
+    walls = walls_around(tower, held, workspace, agent.name, program.folder(tower))
+    await _start_keeper(tower, resident, replace(plan, walls=walls))
 
 
 async def _start_keeper(tower: Tower, resident: Resident, plan: KeeperPlan) -> None:

@@ -92,7 +92,7 @@ async def look_after(tower: Tower, resident: Resident) -> None:
                 await resident.link.aclose()
                 resident.link = None
             await anyio.sleep(DEFECT_SEC)
-    await places.discard(places.resident_folder(tower.factory, resident.name))
+    await places.discard(tower, places.resident_folder(tower.factory, resident.name))
     tower.residents.pop(resident.name, None)
     # Its name may be wanted again by now.
     tower.wake()

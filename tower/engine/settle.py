@@ -18,7 +18,7 @@ from tower.core.launch import ExitRecord
 from tower.core.outcome import Reading, Verdict, verdict
 from tower.core.records import Run
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
-from tower.engine import joins, places
+from tower.engine import joins, trees
 from tower.engine.evidence import end_what_is_left, gather
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
@@ -70,7 +70,8 @@ async def write_down(tower: Tower, live: LiveRun, settlement: Settlement) -> Non
         await anyio.to_thread.run_sync(_keep_answer, _folder(tower, live.run), settlement.verdict.answer)
     # While the seat is held, so that nothing of the next writer's is taken for this one's.
     run = await tower.store.read(lambda connection: runs.get(connection, live.run.id))
-    tree, notes = await places.name_after(tower, run or live.run)
+    tree, notes = await trees.name_after(tower, run or live.run)
+    notes += await trees.suspicion(tower, live, run or live.run)
 
     def transaction(connection: Connection) -> None:
         runs.update(connection, live.run.id, tree_after=tree)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Protocol
 
 import anyio
@@ -18,6 +19,7 @@ from anyio.abc import TaskGroup
 from tower.config.problems import Problem
 from tower.core import ids
 from tower.core.admission import Rails, Seat
+from tower.core.confinement import Abilities
 from tower.core.errors import BusyError
 from tower.core.factory import Agent, Factory, Runner
 from tower.core.launch import KeeperPlan
@@ -29,9 +31,11 @@ from tower.runners.jsonl import Lines, Result
 from tower.store.database import DISK_FULL, Connection, Store
 from tower.system.ballast import Ballast
 from tower.system.disk import free_bytes
+from tower.system.frozen import FrozenTrees
 from tower.system.keeperlink import KeeperLink
 from tower.system.logs import Redaction
 from tower.system.statedir import StateDir
+from tower.system.workspace import remove_workspace
 
 log = structlog.get_logger("tower.engine")
 
@@ -41,6 +45,9 @@ WORK: Final = "work"
 RESIDENTS: Final = "residents"
 """The bus topic of those who look after residents' processes."""
 
+
+FROZEN: Final = "frozen"
+"""The folder of frozen trees among those of the snapshots."""
 
 RETRY_SEC: Final = 1.0
 """Pause before what a full disk refused is tried again."""
@@ -154,6 +161,8 @@ class Tower:
     started_at: float
     loaded_at: float
     python: str
+    abilities: Callable[[], Abilities] = Abilities
+    """What the machine can confine runs with; the first call may take some tenths of a second."""
     failpoints: Mapping[str, str] = field(default_factory=dict)
     """Failpoints that travel to the keepers; empty outside crash tests."""
     live: dict[str, LiveRun] = field(default_factory=dict)
@@ -169,6 +178,10 @@ class Tower:
     is_ending_all: bool = False
     """It goes down, and nothing is to outlive it."""
     residents: dict[str, Resident] = field(default_factory=dict)
+    frozen: FrozenTrees = field(init=False)
+    """Where snapshots are taken from. It lies where snapshots were made when the tower started."""
+    wrote: dict[str, float] = field(default_factory=dict)
+    """Live tree -> when a writer last gave its seat back, since the tower started."""
     paused: dict[str, str] = field(default_factory=dict)
     """Agent -> who wants nothing to be started for it."""
 
@@ -177,6 +190,9 @@ class Tower:
         """The configured one, else that which the tower was started with."""
         asked = self.factory.settings.umask
         return self.umask if asked is None else int(asked, 8)
+
+    def __post_init__(self) -> None:
+        self.frozen = FrozenTrees(Path(self.factory.settings.snapshots_dir) / FROZEN, remove_workspace)
 
     def new_id(self, prefix: str) -> str:
         """A fresh id, from the tower's clock and chance."""
@@ -229,6 +245,9 @@ class Tower:
     def free(self, live: LiveRun) -> None:
         """Give back the slot and the seat of a run that is over."""
         self.live.pop(live.run.id, None)
+        self.frozen.let_go(live.run.id)
+        if live.seat.tree is not None:
+            self.wrote[live.seat.tree] = self.clock()
         self.bus.pulse(live.run.id)
         self.wake()
 

@@ -182,7 +182,8 @@ def _record(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspa
         workspace_kind=workspace.kind,
         workspace=workspace.path,
         base_commit=workspace.base,
-        tree_before=places.before(workspace),
+        tree_before=workspace.tree,
+        sandbox=workspace.sandbox,
         out_from=log_size(folder, "stdout"),
         err_from=log_size(folder, "stderr"),
     )

@@ -205,8 +205,8 @@ class FrozenTrees:
 
 
 def _name(layout: Layout, *, head_only: bool) -> str:
-    """All that decides the content, as one name."""
-    digest = hashlib.sha256(f"{FORMAT} {head_only}".encode())
+    """All that decides the content, as one name; and the start of the machine, see `_read`."""
+    digest = hashlib.sha256(f"{FORMAT} {head_only} {procfs.boot_id()}".encode())
     for part in layout.parts:
         for piece in part.describe():
             digest.update(len(piece).to_bytes(8, "big") + piece)

@@ -71,6 +71,7 @@ def abilities(path: str, scratch: str) -> Abilities:
         no_bubblewrap=no_bubblewrap,
         no_overlay=no_overlay,
         landlock=abi,
+        is_root=os.geteuid() == 0,
         no_landlock="" if abi >= LEAST_LANDLOCK else _no_landlock(abi),
     )
 

@@ -19,6 +19,10 @@ PRIVATE: Final = 0o700
 """Mode of every folder here: bodies, logs and memory are nobody else's business."""
 
 
+DOOR: Final = "runs.sock"
+"""In `StateDir.door`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StateDir:
     """The paths of one state folder. `root` is absolute."""
@@ -58,6 +62,11 @@ class StateDir:
         return self.root / "snapshots"
 
     @property
+    def door(self) -> Path:
+        """The folder of the socket for runs, all that a sandbox leaves of the way to the tower."""
+        return self.root / "door"
+
+    @property
     def trees(self) -> Path:
         """What writers' runs found and left, so that it can be shown later."""
         return self.root / "trees"
@@ -87,7 +96,7 @@ def prepare(root: Path) -> StateDir:
     """
     state = StateDir(root.absolute())
     try:
-        for folder in (state.root, state.keepers, state.hangars, state.snapshots):
+        for folder in (state.root, state.keepers, state.door, state.hangars, state.snapshots):
             _make_private(folder)
         if not os.access(state.root, os.W_OK | os.X_OK):
             raise PermissionError(errno.EROFS, "it is not writable")

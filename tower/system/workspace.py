@@ -46,6 +46,7 @@ def live_workspace(live: str) -> Workspace:
     notes: tuple[str, ...] = ()
     base = top = None
     root = os.path.realpath(live)
+    writable = [root]
     if not Path(root).is_dir():
         raise InvalidError(
             "work-dir",
@@ -55,6 +56,8 @@ def live_workspace(live: str) -> Workspace:
     try:
         repository = find_repository(root)
         top, base = repository.top, read_head(repository).commit
+        # A subfolder's or a linked work tree's git data lie elsewhere.
+        writable += [one for one in (repository.git_dir, repository.common_dir) if one is not None]
     except TowerError as error:
         notes = (f"what this run changes cannot be compared with a commit: {error.sentence}",)
     return Workspace(
@@ -63,7 +66,7 @@ def live_workspace(live: str) -> Workspace:
         root=root,
         repository=top,
         base=base,
-        advisory=(f"the agent is to stay in {shown(root)}; nothing prevents it from writing elsewhere",),
+        writable=tuple(dict.fromkeys(writable)),
         notes=notes,
     )
 

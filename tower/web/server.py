@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -62,17 +63,19 @@ _CROWDED: Final = problems.raw_answer(
 
 
 @asynccontextmanager
-async def serve(app: FastAPI, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
-    """Serve an application of `create_app` on listening sockets while the block runs.
+async def serve(
+    app: FastAPI, sockets: Sequence[socket.socket], *, for_runs: Sequence[socket.socket] = ()
+) -> AsyncIterator[None]:
+    """Serve an application of `create_app` on listening sockets while the block runs; `for_runs` admit no person.
 
     At its end no new connection is accepted, what waits for news is answered, what is under way has `GRACE_SEC`, and
     the rest is cut off. The sockets stay open: they belong to who bound them.
     """
     server = _Server(app)
     async with anyio.create_task_group() as group:
-        for listening in sockets:
+        for listening in (*sockets, *for_runs):
             listening.setblocking(False)
-            group.start_soon(server.accept, listening)
+            group.start_soon(server.accept, listening, listening in for_runs)
         try:
             yield
         finally:
@@ -90,7 +93,7 @@ class _Server:
         self._state = ServerState()
         self._lost = anyio.Event()
 
-    async def accept(self, listening: socket.socket) -> None:
+    async def accept(self, listening: socket.socket, is_for_runs: bool) -> None:
         """Accept for ever, whatever happens to single connections."""
         loop = asyncio.get_running_loop()
         spare = _Spare()
@@ -106,7 +109,7 @@ class _Server:
                         raise
                 else:
                     spare.restore()
-                    await self._greet(connection)
+                    await self._greet(connection, is_for_runs)
         finally:
             spare.close()
 
@@ -126,10 +129,12 @@ class _Server:
             connection.transport.abort()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _greet(self, connection: socket.socket) -> None:
+    async def _greet(self, connection: socket.socket, is_for_runs: bool) -> None:
         """Find out who it is, and serve it if there is room."""
         try:
             peer = self._access.look(connection)
+            if is_for_runs and peer.may_be_a_person:
+                peer = replace(peer, doubt="it came through the socket for runs")
             if self._is_crowded(run=not peer.may_be_a_person):
                 _turn_away(connection, _CROWDED)
                 return

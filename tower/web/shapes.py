@@ -110,6 +110,7 @@ class Run(_Shape):
     base_commit: str | None
     tree_before: str | None = Field(description="git tree id of what a writer found, uncommitted files included")
     tree_after: str | None
+    sandbox: str | None = Field(description="what holds the run: bubblewrap, landlock or none")
     prompt_sha256: str | None
     prompt_files: dict[str, str]
     payload_sha256: str | None

@@ -144,6 +144,8 @@ def _run(run: dict[str, Any]) -> Pairs:
         yield "report", run["headline"]
     yield from _usage(run)
     yield "workspace", f"{run['workspace']} ({_kind(run)})" if run["workspace"] else words.NOTHING
+    if run["sandbox"]:
+        yield "sandbox", run["sandbox"]
     if run["tree_after"]:
         changed = run["tree_after"] != run["tree_before"]
         yield "files", f"changed; `tower diff {run['id']}` shows how" if changed else "none changed"

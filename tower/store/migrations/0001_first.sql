@@ -159,6 +159,8 @@ CREATE TABLE runs (
   base_commit     TEXT,
   tree_before     TEXT,
   tree_after      TEXT,
+  sandbox         TEXT,
+  frozen          TEXT,
   turn            INTEGER,
   out_from        INTEGER,
   out_to          INTEGER,

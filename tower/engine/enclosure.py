@@ -1,0 +1,53 @@
+"""What holds a run: how its agent is confined on this machine, and the walls for the place that was made for it.
+
+The decision is `core.confinement`'s, what can be had finds `system.sandbox`; the keeper puts the walls up.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import anyio.to_thread
+
+from tower.core.confinement import Confinement, confine
+from tower.core.factory import Agent, Runner
+from tower.core.launch import Walls, Workspace
+from tower.engine.program import home_of
+from tower.engine.tower import Tower
+from tower.system.keeping import ROOT
+from tower.system.sandbox import Surroundings, walls
+
+
+async def confinement_of(tower: Tower, agent: Agent, runner: Runner) -> Confinement:
+    """How runs of an agent are confined here. The first call tries what the machine can do."""
+    return confine(agent, runner, await anyio.to_thread.run_sync(tower.abilities))
+
+
+def walls_around(tower: Tower, held: Confinement, workspace: Workspace, agent: str, folder: Path) -> Walls | None:
+    """The walls of the run or process whose records lie in `folder`, in the place that was made for it."""
+    settings, state = tower.factory.settings, tower.state
+    around = Surroundings(
+        home=home_of(tower),
+        hidden=(str(state.root), settings.snapshots_dir, *_own_folder_of(Path(settings.socket))),
+        readable=(
+            str(Path(tower.factory.path).parent),
+            sys.prefix,
+            sys.base_prefix,
+            ROOT,
+            str(state.door),
+            str(state.hangar(agent)),
+            workspace.repository or workspace.root,
+            *workspace.readable,
+        ),
+        writable=(*workspace.writable, str(folder / "out"), str(folder / "tmp")),
+        tmp=str(folder / "tmp"),
+        cwd=workspace.path,
+        overlay=workspace.overlay,
+    )
+    return walls(held, around, tower.abilities().bubblewrap)
+
+
+def _own_folder_of(socket: Path) -> tuple[str, ...]:
+    """The control socket's folder, where it was made for that alone."""
+    return (str(socket.parent),) if socket.parent.name == "tower" else ()
