@@ -9,6 +9,7 @@ import pytest
 
 from tower.core.confinement import CACHES, Abilities, Layer, Mechanism, confine
 from tower.core.factory import Access, Agent, Runner
+from tower.core.prompts import Prompt
 
 ALL = Abilities(bubblewrap="/usr/bin/bwrap", no_bubblewrap="", no_overlay="", landlock=7, no_landlock="")
 NO_OVERLAY = replace(ALL, no_overlay="the kernel refuses an overlay")
@@ -18,7 +19,7 @@ RUNNER = Runner(name="tool", kind="command", command=("/opt/bin/claude", "-p"))
 
 
 def agent(**changes: Any) -> Agent:
-    return Agent(name="a", runner="tool", instructions="x", instructions_sha256="", work_dir="/live", **changes)
+    return Agent(name="a", runner="tool", instructions=Prompt(), work_dir="/live", **changes)
 
 
 def reader(**changes: Any) -> Agent:

@@ -58,7 +58,7 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
             failpoint("folder.after")
             await tower.store.write(partial(_record_place, live, start, workspace))
             failpoint("token.after")
-            walls = walls_around(tower, held, workspace, live.agent.name, folder)
+            walls = walls_around(tower, held, workspace, prepared.program(live.run.number), folder)
             link = await _start_keeper(tower, live, start, workspace, folder, walls) if live.stopping is None else None
         except TowerError as error:
             log.warning("run.start-failed", run=live.run.id, error=str(error))

@@ -13,7 +13,7 @@ import anyio.to_thread
 from tower.core.confinement import Confinement, confine
 from tower.core.factory import Agent, Runner
 from tower.core.launch import Walls, Workspace
-from tower.engine.program import home_of
+from tower.engine.program import Program, home_of, private_home
 from tower.engine.tower import Tower
 from tower.system.keeping import ROOT
 from tower.system.sandbox import Surroundings, walls
@@ -24,11 +24,12 @@ async def confinement_of(tower: Tower, agent: Agent, runner: Runner) -> Confinem
     return confine(agent, runner, await anyio.to_thread.run_sync(tower.abilities))
 
 
-def walls_around(tower: Tower, held: Confinement, workspace: Workspace, agent: str, folder: Path) -> Walls | None:
+def walls_around(tower: Tower, held: Confinement, workspace: Workspace, program: Program, folder: Path) -> Walls | None:
     """The walls of the run or process whose records lie in `folder`, in the place that was made for it."""
-    settings, state = tower.factory.settings, tower.state
+    settings, state, agent = tower.factory.settings, tower.state, program.agent.name
+    home = private_home(tower, agent) if program.runner.private_home else None
     around = Surroundings(
-        home=home_of(tower),
+        home=str(home or home_of(tower)),
         hidden=(str(state.root), settings.snapshots_dir, *_own_folder_of(Path(settings.socket))),
         readable=(
             str(Path(tower.factory.path).parent),
@@ -38,9 +39,10 @@ def walls_around(tower: Tower, held: Confinement, workspace: Workspace, agent: s
             str(state.door),
             str(state.hangar(agent)),
             workspace.repository or workspace.root,
+            *(str(Path(skill.path).parent) for skill in program.agent.skills),
             *workspace.readable,
         ),
-        writable=(*workspace.writable, str(folder / "out"), str(folder / "tmp")),
+        writable=(*((str(home),) if home else ()), *workspace.writable, str(folder / "out"), str(folder / "tmp")),
         tmp=str(folder / "tmp"),
         cwd=workspace.path,
         overlay=workspace.overlay,

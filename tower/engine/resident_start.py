@@ -81,7 +81,7 @@ async def start(tower: Tower, resident: Resident) -> None:
     resident.secrets = (*environment.secrets, program.token)
     tower.redaction.add(resident.secrets)
     plan = _plan(tower, program, argv, environment, workspace.path)
-    walls = walls_around(tower, held, workspace, agent.name, program.folder(tower))
+    walls = walls_around(tower, held, workspace, program, program.folder(tower))
     await _start_keeper(tower, resident, replace(plan, walls=walls))
 
 

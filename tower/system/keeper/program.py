@@ -77,8 +77,8 @@ def _first_inside(status: int) -> int | None:
     while b"}" not in words and (piece := os.read(status, 4096)):
         words += piece
     # The reader stays open: bubblewrap writes there once more before it ends.
-    digits = bytes(byte for byte in words.partition(b"}")[0] if 48 <= byte <= 57)
-    return int(digits) if digits else None
+    digits = words.partition(b'"child-pid":')[2].partition(b",")[0].strip(b" }\n")
+    return int(digits) if digits.isdigit() else None
 
 
 def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int, status: tuple[int, int] | None) -> NoReturn:

@@ -49,7 +49,7 @@ class Tree:
             if pid == 0:
                 return
             if pid == self.program:
-                self.status = status
+                self.status = status if self.inside is None else _status_inside(status)
 
     def ask_program(self, number: int) -> None:
         """The polite signal to the program alone. Its pid cannot be another's: it is only free once reaped here."""
@@ -92,6 +92,12 @@ class Tree:
     def members(self) -> list[int]:
         """Pids of all descendants that have not been reaped."""
         return procfs.descendants(os.getpid())
+
+
+def _status_inside(status: int) -> int:
+    """bubblewrap ends with 128 and more for a program that a signal ended: as a wait status that is the signal."""
+    code = os.waitstatus_to_exitcode(status)
+    return code - 128 if 128 < code < 128 + signal.NSIG else status
 
 
 def usage() -> tuple[float, int]:
