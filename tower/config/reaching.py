@@ -127,11 +127,20 @@ class _Reach:
 
     @cached_property
     def past_joins(self) -> Extent:
+        """Within every rail, if joins let everything through."""
+        settings = self.factory.settings
+        rails = {"hops": settings.max_hops, "generations": settings.max_spawn_generations}
+        return extent(self._ways, self._routes, **rails, joined=False)
+
+    @cached_property
+    def past_everything(self) -> Extent:
         """If no rail were, and joins let everything through."""
         return extent(self._ways, self._routes, joined=False)
 
     def late(self, receiver: str, join: Join) -> list[str]:
-        """The senders of a join that would deliver if chains had more hops."""
+        """The senders of a join that would deliver if chains had more hops; none if the receiver's warning says so."""
+        if receiver not in self.within.depth and self.why_not(receiver) is not None:
+            return []
         absent = self.within.missing.get((receiver, join), frozenset())
         later = self.of_any_depth.missing.get((receiver, join), frozenset()) if absent else absent
         return [it for it in join.senders if it in absent and it not in later and it in self.within.depth]
@@ -147,6 +156,8 @@ class _Reach:
 
     def why_not(self, name: str) -> tuple[str, str] | None:
         """Sentence and hint for an agent that no chain can wake; None when that is the fault of a join."""
+        if name in self.past_joins.depth:
+            return None
         settings = self.factory.settings
         if name in self.of_any_depth.depth:
             flights = self.of_any_depth.depth[name] + 1
@@ -160,7 +171,7 @@ class _Reach:
                 f" max_spawn_generations is {settings.max_spawn_generations}",
                 'raise max_spawn_generations in [defaults], or write mode = "async" in a route on the way',
             )
-        if name in self.past_joins.depth:
+        if name in self.past_everything.depth:
             return None
         return (
             "nothing can wake it: it is no way in, and no routes lead to it from one",

@@ -9,7 +9,9 @@ from tower.cli import agents, factories, options, screen
 
 @click.command("graph", short_help="Draw who may send to whom, as Mermaid or SVG.")
 @options.config
-@click.option("--pipeline", metavar="NAME", help="Show what the chains of this pipeline can come to, and no more.")
+@click.option(
+    "-p", "--pipeline", metavar="NAME", help="Show what the chains of this pipeline can come to, and no more."
+)
 @click.option("--svg", "as_svg", is_flag=True, help="Print a picture (SVG); it needs nothing else to be looked at.")
 @options.as_json
 def command(config: str, pipeline: str | None, as_svg: bool, as_json: bool) -> None:
