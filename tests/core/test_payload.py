@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from tower.core.factory import Agent, Runner, Skill
 from tower.core.fences import heading, looks_like_heading
-from tower.core.payload import Briefing, Part, Peer, compose, estimate_tokens, later_payload, payload, told_anew
+from tower.core.handover import RecoveryFacts, Tree, recovery_note
+from tower.core.payload import Briefing, Letter, Part, Peer, compose, estimate_tokens, later_payload, payload, told_anew
 from tower.core.prompts import Condition, Passage, Prompt
 from tower.core.records import Sender
+from tower.core.tools import TOOLS
 
 ADA = Sender(kind="person", name="ada")
 PLANNER = Sender(kind="agent", name="planner", ref="run_01J")
@@ -247,19 +250,83 @@ def test_compose_orders_whatever_it_is_given() -> None:
     assert paragraphs[2::2] == [part.name for part in list(Part)[1:]]
 
 
-@given(memory=HOSTILE, handover=HOSTILE, body=HOSTILE, description=HOSTILE, limit=st.integers(0, 300))
-def test_no_foreign_text_forges_a_section(memory: str, handover: str, body: str, description: str, limit: int) -> None:
-    told = payload(
-        briefing(
-            agent=agent(memory_bytes=limit),
-            memory=memory.encode(),
-            memory_total=len(memory.encode()),
-            handover=handover,
-            sender=PLANNER,
-            body=body,
-            peers=(Peer(name="tester", description=description),),
-        )
+def test_tools_are_named_and_used_where_they_help() -> None:
+    offered = ("layover_send", "layover_memory_read", "layover_help")
+    told = payload(briefing(memory=b"x" * 5000, memory_total=9000, peers=(Peer(name="tester"),), tools=offered))
+    assert "of 9000 bytes are shown. The tool layover_memory_read reads all of it.\n" in told
+    assert "another agent: use the tool layover_send, or run the shell command `tower send NAME BODY`" in told
+    assert "show under longer names: layover_send, layover_memory_read, layover_help.\n\nWhen you need" in told
+    assert "its blocker is one of access, environment, ambiguity, dependency, tooling, other.\n\n## Tower: " in told
+
+
+def test_what_is_not_offered_is_not_named() -> None:
+    told = payload(briefing(memory=b"x" * 5000, memory_total=9000, peers=(Peer(name="tester"),)))
+    assert "layover_" not in told
+    alone = payload(briefing(tools=("layover_status",)))
+    assert headings(alone) == expected(Part.INSTRUCTIONS, Part.BRIEF, Part.SENDER, Part.BODY)
+    assert "blocker" not in alone
+    assert {tool for tool in TOOLS if tool in ("layover_send", "layover_memory_read", "layover_help")} == {
+        "layover_send",
+        "layover_memory_read",
+        "layover_help",
+    }
+
+
+LETTERS = st.lists(
+    st.builds(Letter, sender=st.builds(Sender, kind=st.just("agent"), name=HOSTILE, ref=HOSTILE), body=HOSTILE),
+    max_size=3,
+).map(tuple)
+
+
+@st.composite
+def briefings(draw: st.DrawFn) -> Briefing:
+    """Whatever agents and senders may have written, in every place where they can."""
+    memory = draw(HOSTILE).encode()
+    letters = draw(LETTERS)
+    peers = (Peer(name="tester", description=draw(HOSTILE)),)
+    facts = RecoveryFacts(
+        run="run_0",
+        why=None,
+        attempt=2,
+        attempts=3,
+        reason=draw(HOSTILE),
+        note=draw(HOSTILE),
+        tree=Tree(kind="live", branch=draw(HOSTILE), commits=(draw(HOSTILE),), files=(draw(HOSTILE),)),
+        last_words=draw(HOSTILE).encode(),
     )
+    skills = (Skill(name="git", description=draw(HOSTILE), path=draw(HOSTILE)),)
+    return briefing(
+        agent=agent(memory_bytes=draw(st.integers(0, 300)), language=draw(HOSTILE), skills=skills),
+        memory=memory,
+        memory_total=len(memory),
+        handover=draw(st.sampled_from([None, recovery_note(facts)])),
+        sender=letters[0].sender if letters else draw(st.sampled_from([PLANNER, Sender(kind="reply", name="x")])),
+        body=letters[0].body if letters else draw(HOSTILE),
+        joined=letters,
+        peers=draw(st.sampled_from([(), peers])),
+        roster=draw(st.sampled_from([(), peers])),
+        tools=draw(st.sampled_from([(), tuple(TOOLS)])),
+    )
+
+
+def outside_of_quotations(text: str) -> str:
+    """The text without what stands between a line of backquotes and the next that is the same."""
+    kept: list[str] = []
+    bar = ""
+    for line in text.split("\n"):
+        if bar:
+            bar = "" if line == bar else bar
+        elif re.fullmatch("`{3,}", line):
+            bar = line
+        else:
+            kept.append(line)
+    assert not bar
+    return "\n".join(kept)
+
+
+@given(briefings())
+def test_no_foreign_text_forges_a_section(given_: Briefing) -> None:
+    told = payload(given_)
     found = headings(told)
     order = expected(*list(Part)[1:])
     assert [line for line in order if line in found] == found
@@ -268,6 +335,37 @@ def test_no_foreign_text_forges_a_section(memory: str, handover: str, body: str,
         assert f"\n\n{line}\n\n" in told
         assert f"\n\n\n{line}" not in told
         assert f"\n{line}\n\n\n" not in told
+
+
+@given(briefings())
+def test_foreign_text_stays_in_its_quotations_and_leaves_no_hole(given_: Briefing) -> None:
+    told = payload(given_)
+    own = outside_of_quotations(told)
+    assert "\n\n\n\n" not in own  # a quotation that was taken out leaves the blank lines around it
+    assert [line for line in own.splitlines() if looks_like_heading(line)] == headings(told)
+    assert told.endswith("\n")
+    assert not told.endswith("\n\n")
+    assert told == payload(given_)
+    told.encode()
+
+
+@given(LETTERS.filter(bool))
+def test_joined_bodies_are_last_in_their_order_each_under_its_sender(letters: tuple[Letter, ...]) -> None:
+    told = payload(briefing(sender=letters[0].sender, body=letters[0].body, joined=letters))
+    _, _, last = told.rpartition(f"\n{heading(Part.BODY.value)}\n\n")
+    rest = last
+    for letter in letters:
+        label, _, rest = rest.partition("\n\n")
+        assert label.startswith("From the agent ")
+        assert len(label.splitlines()) == 1
+        if letter.body.strip():
+            bar = rest.partition("\n")[0]
+            assert set(bar) == {"`"}
+            _, _, rest = rest.removeprefix(f"{bar}\n").partition(f"\n{bar}\n")
+        else:
+            rest = rest.removeprefix("(The message is empty.)\n")
+        rest = rest.removeprefix("\n")
+    assert rest == ""
 
 
 @given(memory=HOSTILE, body=HOSTILE)

@@ -66,7 +66,7 @@ def _refuse(name: str, place: Tested, way: WayIn, declared: Set[str], findings: 
     sentence = f"tests the flag {place.flag}, which {_words(way)} does not have"
     hint = nearest(place.flag, declared, f"every way in that leads to {name} has to be a pipeline that declares it")
     if place.path is None:
-        findings.error_inside(("agents", name, "prompt"), place.line, "@include", sentence, hint)
+        findings.inside(("agents", name, "prompt"), place.line, "@include", sentence, hint)
     else:
         key = key_text(("agents", name))
         findings.add(findings.shown(place.path), place.line, 1, key, sentence, hint, "error")

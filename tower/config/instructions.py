@@ -226,7 +226,7 @@ class InstructionReader:
             line, column = (fault.line, fault.column) if fault.line else (0, 0)
             self._findings.add(file, line, column, key_text(path), fault.sentence, fault.hint, "error")
         elif fault.line:
-            self._findings.error_inside(path, fault.line, "@include", fault.sentence, fault.hint)
+            self._findings.inside(path, fault.line, "@include", fault.sentence, fault.hint)
         else:
             self._findings.error(path, fault.sentence, fault.hint)
 

@@ -18,6 +18,7 @@ from tower.config.document import parse, refuse_depth
 from tower.config.files import MAX_CONFIG_BYTES, Unreadable, is_folder, read_text, real, watch_folders
 from tower.config.includes import include
 from tower.config.layout import resolve_settings
+from tower.config.naming import check_named_tools
 from tower.config.overrides import overridden
 from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
@@ -124,6 +125,7 @@ def _read(
     if agents.keys() == tables.agent_names:
         check_flags(factory, reader.tested, findings)
         check_orchestrators(factory, findings)
+        check_named_tools(factory, tables, library, findings)
     if not findings.has_errors:
         check_reach(factory, tables, findings)
         check_writers(factory, tables, findings)

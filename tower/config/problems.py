@@ -82,9 +82,11 @@ class Findings:
         """Like `error`, for what may be meant."""
         self._at(path, sentence, hint, "warning")
 
-    def error_inside(self, path: KeyPath, line: int, beginning: str, sentence: str, hint: str) -> None:
-        """An error in a line of the text that a key holds; the line begins like this."""
-        self.add(*self.sources.inside(path, line, beginning), key_text(path), sentence, hint, "error")
+    def inside(
+        self, path: KeyPath, line: int, beginning: str, sentence: str, hint: str, severity: Severity = "error"
+    ) -> None:
+        """A problem in a line of the text that a key holds; the line begins like this."""
+        self.add(*self.sources.inside(path, line, beginning), key_text(path), sentence, hint, severity)
 
     def shown(self, path: Path) -> str:
         """A path as a person would name it who named the configuration file."""

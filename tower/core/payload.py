@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Final
 
+from tower.core.accounts import BLOCKERS
 from tower.core.factory import PERSON, Agent, Runner
 from tower.core.fences import fence, heading, indent_headings, inline, tail
 from tower.core.placeholders import fill
@@ -20,6 +21,11 @@ from tower.core.prompts import trimmed
 from tower.core.records import Sender
 
 SEND_COMMAND: Final = "tower send NAME BODY"
+
+SENDING: Final = "layover_send"
+READING: Final = "layover_memory_read"
+ASKING: Final = "layover_help"
+"""Tools of which more is said than their names, when they are offered."""
 
 NAME_CHARS: Final = 200
 """Longest name of a sender that is shown."""
@@ -95,6 +101,8 @@ class Briefing:
     peers: tuple[Peer, ...] = ()
     roster: tuple[Peer, ...] = ()
     """Of an orchestrator: every other agent."""
+    tools: tuple[str, ...] = ()
+    """Names of the tower's tools that the run is offered."""
 
 
 def payload(briefing: Briefing) -> str:
@@ -204,20 +212,31 @@ def _memory(briefing: Briefing) -> str:
     shown = min(len(briefing.memory), briefing.agent.memory_bytes)
     if briefing.memory_total > shown:
         told += f" It is cut: only the last {shown} of {briefing.memory_total} bytes are shown."
+        if READING in briefing.tools:
+            told += f" The tool {READING} reads all of it."
     return f"{told}\n\n{fence(text)}"
 
 
 def _brief(briefing: Briefing) -> str:
     told = []
     if briefing.peers:
+        way = f"use the tool {SENDING}, or " if SENDING in briefing.tools else ""
         told += [
-            f"You can hand work on to another agent: run the shell command `{SEND_COMMAND}` while this run lasts. "
+            f"You can hand work on to another agent: {way}run the shell command `{SEND_COMMAND}` while this run lasts. "
             "It says whether the message was accepted. NAME is one of:",
             _listed(briefing.peers),
         ]
     if briefing.roster:
         told += ["These are all the agents of the factory; that you see them gives you no right to send:"]
         told += [_listed(briefing.roster)]
+    if briefing.tools:
+        names = ", ".join(briefing.tools)
+        told += [f"The tower offers you these tools, which your program may show under longer names: {names}."]
+    if ASKING in briefing.tools:
+        told += [
+            f"When you need something that only a person can give, use {ASKING} instead of guessing; its blocker is"
+            f" one of {', '.join(BLOCKERS)}."
+        ]
     return "\n\n".join(told)
 
 
