@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from itertools import repeat
 from typing import Any, Final
 
 from tower.config.positions import MAX_DEPTH, Place, Positions
@@ -35,14 +36,12 @@ _HABITS: Final = (
 """What stands at the place of a mistake, by habits from other languages: how the parser's words begin, text, hint."""
 _UNCLOSED: Final = (r"Illegal character '\n'", "Unterminated string", "Expected \"'")
 """How the parser's words for a text without an end begin."""
-_MANY_DOTS: Final = re.compile(rf"(?:\.[^.\n]*){{{MAX_DEPTH}}}")
-"""A line with a dotted key so long that the parser should not see it; prose of many sentences looks alike."""
 _OTHERWISE: Final = "check the quotes and brackets here and before"
 
 
 def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
     """The document, or None after a problem was added. Takes bounded time and memory whatever the text is."""
-    if _MANY_DOTS.search(source.text) and refuse_depth(source, findings):
+    if _has_long_keys(source.text) and refuse_depth(source, findings):
         return None
     try:
         document = tomllib.loads(source.text)
@@ -62,6 +61,11 @@ def refuse_depth(source: Source, findings: Findings) -> bool:
     if place:
         _add(source, place, findings, f"nests deeper than {MAX_DEPTH} levels", "no key lies that deep")
     return place is not None
+
+
+def _has_long_keys(text: str) -> bool:
+    """Whether a dotted key may be so long that the parser should not see it: prose of many sentences looks alike."""
+    return max(map(str.count, text.split("\n"), repeat("."))) >= MAX_DEPTH
 
 
 def _syntax(source: Source, message: str, findings: Findings) -> None:

@@ -63,7 +63,6 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Loaded:
         return _unreadable(
             str(named), Unreadable(sentence=f"cannot be found: {error}", hint="name it by its whole path")
         )
-    watched = watch_folders(file)
     text = read_text(file, MAX_CONFIG_BYTES)
     if isinstance(text, Unreadable):
         return _unreadable(str(named), text, watched)
