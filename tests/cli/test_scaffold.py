@@ -163,3 +163,13 @@ def test_the_scripts_are_programs_that_need_no_tower(cli: Cli, nowhere: Path, sc
         assert (nowhere / "workspace" / "NOTES.md").read_text().endswith("- Buy milk\n  \n    and bread\n")
     else:
         assert done.stdout.startswith("Changed and not committed:")
+
+
+def test_what_is_written_shows_an_include_and_a_pipeline(cli: Cli, nowhere: Path) -> None:
+    cli("init")
+    rules = (nowhere / "prompts" / "rules.md").read_text()
+    for agent in ("writer", "reviewer"):
+        told = cli("prompt", agent, "x").out
+        assert f"\n\n{rules}\n## Tower: " in told
+        assert "@include" not in told
+    assert "since the last commit.\n" in cli("prompt", "reviewer", "-p", "review").out
