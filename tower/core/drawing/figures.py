@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tower.core.drawing.layout import CORNER
 from tower.core.drawing.shapes import Box, Path
 from tower.core.drawing.style import NAME, SMALL, WORDS
 from tower.core.drawing.text import one_line, width, xml
@@ -38,8 +37,6 @@ LOOP: Final = 20.0
 """Height of the loop of an agent that sends to itself."""
 LABEL: Final = 15.0
 """Height of a label."""
-TIGHT: Final = 8.0
-"""Between arrows at one side of a box, at the least; a box with many is made higher."""
 HEAD: Final = 7.5
 """Length of the head of an arrow."""
 
@@ -50,11 +47,6 @@ def card_size(card: Card) -> tuple[float, float]:
     choices = width(one_line(card.choices, LONGEST), WORDS)
     marks = sum(width(mark, SMALL) + PILL_ENDS for mark in card.marks) + 5 * (len(card.marks) - 1)
     return max(LEAST_WIDTH, max(name, choices, marks) + 2 * PADDING), LINES + (MARKS if card.marks else 0.0)
-
-
-def room(arrows: int) -> float:
-    """Height of a box at one side of which so many arrows begin or end, and can be told apart."""
-    return 2 * CORNER + (arrows - 1) * TIGHT
 
 
 def card(shown: Card, box: Box) -> str:

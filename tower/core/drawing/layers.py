@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,11 @@ EDGE_GAP: Final = 15.0
 """Between a box and an edge that passes it."""
 LINE_GAP: Final = 11.0
 """Between two edges that pass a column."""
+
+CORNER: Final = 9.0
+"""What stays free of edges at the corners of a box."""
+TIGHT: Final = 8.0
+"""Between edges at one side of a box, at the least; a box with many is made higher."""
 
 STRAIGHT: Final = 8.0
 """Weight of a piece of an edge between two columns that it passes; what is long should be straight."""
@@ -67,9 +73,15 @@ def layered(nodes: Sequence[Node], edges: Sequence[Edge]) -> Layers:
     keys = [node.key for node in nodes]
     turned = backward(keys, edges)
     column = columns(keys, edges, turned)
+    at_right = Counter(edge.target if edge.key in turned else edge.source for edge in edges)
+    at_left = Counter(edge.source if edge.key in turned else edge.target for edge in edges)
     slots = {
         node.key: Slot(
-            key=node.key, column=column[node.key], width=node.width, height=node.height, headroom=node.headroom
+            key=node.key,
+            column=column[node.key],
+            width=node.width,
+            height=max(node.height, _room(max(at_left[node.key], at_right[node.key]))),
+            headroom=node.headroom,
         )
         for node in nodes
     }
@@ -93,6 +105,11 @@ def layered(nodes: Sequence[Node], edges: Sequence[Edge]) -> Layers:
     )
     straighten(rows, [lane.slots[1:-1] for lane in lanes if len(lane.slots) > 3], middles, gap)
     return Layers(slots=slots, columns=rows, middles=middles, lanes=lanes)
+
+
+def _room(edges: int) -> float:
+    """Height of a box at one side of which so many edges end, and can be told apart."""
+    return 2 * CORNER + (edges - 1) * TIGHT if edges > 1 else 0.0
 
 
 def _lane(edge: Edge, turned: bool, column: dict[str, int], slots: dict[str, Slot]) -> Lane:

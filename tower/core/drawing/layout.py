@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from tower.core.drawing.layers import Layers, layered
+from tower.core.drawing.layers import CORNER, Layers, layered
 from tower.core.drawing.shapes import Box, Drawing, Edge, Node, Path, Point
 
 PART_GAP: Final = 34.0
@@ -25,8 +25,6 @@ STEEPNESS: Final = 0.3
 
 PORT_GAP: Final = 11.0
 """Between two edges at one side of a box, where it is high enough."""
-CORNER: Final = 9.0
-"""What stays free of edges at the corners of a box."""
 KINK: Final = 4.0
 """A smaller step between two columns is made level, where a box has no other edge at that side."""
 

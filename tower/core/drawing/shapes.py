@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Something that is drawn as a box; `width` and `height` are all that a layout needs to know of it."""
+    """Something that is drawn as a box. It may be made higher than `height`, where many edges end at one side of it."""
 
     key: str
     width: float

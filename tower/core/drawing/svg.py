@@ -5,7 +5,6 @@ What belongs to an agent, a way in, a join or an arrow carries `data-` attribute
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
 
@@ -41,18 +40,15 @@ def picture(shown: FactoryMap) -> str:
 def _nodes(shown: FactoryMap) -> Iterable[Node]:
     """Every box, ways in first, since that is where reading begins."""
     loops = {link.source for link in shown.links if link.source == link.target}
-    leaving = Counter(link.source for link in shown.links)
-    arriving = Counter(link.target for link in shown.links)
     for door in shown.doors:
         width, height = figures.door_size(door)
         yield Node(key=door.key, width=width, height=height)
     for card in shown.cards:
         width, height = figures.card_size(card)
-        height = max(height, figures.room(max(leaving[card.key], arriving[card.key])))
         yield Node(key=card.key, width=width, height=height, headroom=figures.LOOP if card.key in loops else 0.0)
     for join in shown.joins:
         width, height = figures.join_size(join)
-        yield Node(key=join.key, width=width, height=max(height, figures.room(arriving[join.key])))
+        yield Node(key=join.key, width=width, height=height)
 
 
 def _edges(shown: FactoryMap) -> Iterable[Edge]:
