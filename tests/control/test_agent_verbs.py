@@ -240,7 +240,7 @@ async def test_a_run_learns_what_is_left(scene: Scene) -> None:
         caller = await running(scene)
         left = await verbs(scene).own.standing(caller)
         assert (left["hops"], left["runs"], left["seconds"]) == (2, 4, 600.0)
-        assert (left["fuel_usd"], left["fuel_source"], left["spent"]) == (5.0, None, None)
+        assert (left["fuel_usd"], left["fuel_source"], left["spent"]) == (4.75, None, None)
 
 
 async def test_a_resident_between_turns_may_only_ask_who_it_is(scene: Scene) -> None:

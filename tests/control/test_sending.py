@@ -25,7 +25,7 @@ ROUTE = "coder -> tester"
 
 
 async def test_a_person_opens_a_chain_with_its_budgets(scene: Scene) -> None:
-    async with scene.tower(*PAIR, max_hops=5, max_runs=7, fuel=9):
+    async with scene.tower(agent("coder", fuel=9), TESTER, max_hops=5, max_runs=7):
         flight = await scene.flight(await scene.send("coder", name="tonight", priority=3))
         itinerary = await scene.itinerary(flight.id)
         assert flight.sender == Sender(kind="person", name="ann")
@@ -218,7 +218,8 @@ async def test_a_flight_may_wait_for_its_hour(scene: Scene) -> None:
 
 
 async def test_a_route_that_spawns_opens_a_chain_with_fresh_budgets_and_spends_no_hop(scene: Scene) -> None:
-    async with scene.tower(*PAIR, routes=["coder => tester"], max_hops=1, max_runs=7, fuel=9):
+    tester = agent("tester", entry=False, fuel=9)
+    async with scene.tower(CODER, tester, routes=["coder => tester"], max_hops=1, max_runs=7):
         run = await scene.run(await scene.send("coder"))
         flight = await scene.flight(await scene.send("tester", run=run))
         opened = await scene.itinerary(flight.id)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.core.admission import Decision, Hold, Rails, Refuse, Seat, Start, Wait, decide, seat_of
+from tower.core.admission import decide
 from tower.core.factory import Access, Agent, Factory, Runner, Settings
 from tower.core.prompts import Prompt
+from tower.core.rails import Decision, Hold, Rails, Refuse, Seat, Start, Wait, seat_of
 from tower.core.records import Flight, Itinerary, Sender
 from tower.core.routes import Route
 from tower.core.states import HeldReason

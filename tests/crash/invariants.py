@@ -232,7 +232,7 @@ def _files(factory: Factory) -> Iterator[str]:
 def _money(records: Records, *, unsynced: bool) -> Iterator[str]:
     for chain in records.itineraries:
         runs = [run for run in records.runs.values() if run["itinerary"] == chain["id"]]
-        spent = sum(run["cost"] or 0 for run in runs)
+        spent = sum(run["charged"] or 0 for run in runs)
         if spent != chain["fuel_spent"]:
             yield f"{chain['id']} spent {chain['fuel_spent']}, its runs {spent}"
         # What a wall kept from working does not use up the chain's runs.
@@ -240,6 +240,8 @@ def _money(records: Records, *, unsynced: bool) -> Iterator[str]:
         if counted != chain["runs_started"]:
             yield f"{chain['id']} counts {chain['runs_started']} runs, {counted} started"
     for run in records.runs.values():
+        if run["charged"] is None or run["reserved"] or (run["cost"] is not None and run["charged"] != run["cost"]):
+            yield f"{run['id']} cost {run['cost']}, was charged {run['charged']} and has {run['reserved']} reserved"
         is_known = run["cost"] is not None or (unsynced and run["cost_source"] == "unreported")
         if run["cost"] not in (None, COST) or (run["outcome"] == "succeeded" and not is_known):
             yield f"{run['id']} ({run['outcome']}) cost {run['cost']}"

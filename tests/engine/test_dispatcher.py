@@ -10,7 +10,8 @@ import pytest
 
 from tower.core.states import Cause, FlightState, HeldReason, Outcome
 from tower.engine import dispatcher, ground_stop, holds, stopping
-from tower.store import flights
+from tower.engine.looking import explain_waiting
+from tower.store import flights, queue
 
 from .scripted import EPOCH, Scene, agent, later
 
@@ -103,7 +104,7 @@ async def test_a_flight_starts_when_it_falls_due_and_not_before(scene: Scene) ->
 
 async def test_flights_that_are_not_due_stand_in_nobodys_way(scene: Scene) -> None:
     async with scene.tower(agent("coder")):
-        for _ in range(dispatcher.HEADS_PER_AGENT):
+        for _ in range(queue.DUE_AT_ONCE + 1):
             await scene.send("coder", not_before=EPOCH + 3600)
         await later(1)
         due = await scene.send("coder")
@@ -214,9 +215,7 @@ async def test_the_queue_explains_itself(scene: Scene) -> None:
     async with scene.tower(agent("coder"), agent("tester"), max_concurrent_runs=1) as tower:
         await scene.send("coder")
         waits, later = await scene.send("tester"), await scene.send("tester", not_before=EPOCH + 60)
-        queue = await scene.read(flights.waiting)
-        chains = {flight.itinerary: await scene.itinerary(flight.id) for flight in queue}
-        words = dispatcher.explain_waiting(tower, queue, chains)
+        words = {flight.id: why or "" for flight, why in await explain_waiting(tower, 10)}
         assert words.keys() == {waits, later}
         assert "all 1 slots are taken" in words[waits]
         assert words[later] == "not before 60 s from now"

@@ -40,9 +40,9 @@ def test_a_run_that_went_well() -> None:
         model="claude-sonnet-4-5",
         tokens_in=4400,
         tokens_cached=3700,
+        tokens_written=0,
         tokens_out=72,
         cost=4290,
-        cost_source="reported",
         promises_record=True,
         record=ResultRecord(ok=True),
     )
@@ -59,7 +59,7 @@ def test_a_run_that_went_well() -> None:
 def test_a_run_that_says_that_it_failed(name: str, failure: str, cost: int) -> None:
     found = recorded(name)
     assert found.record is not None
-    assert (found.record.ok, found.cost, found.cost_source, found.unavailable) == (False, cost, "reported", None)
+    assert (found.record.ok, found.cost, found.unavailable) == (False, cost, None)
     assert (found.record.failure or "").startswith(failure)
 
 
@@ -85,7 +85,7 @@ def test_nobody_answered() -> None:
 
 def test_without_a_record_nothing_is_known_and_the_runner_s_price_is_assumed() -> None:
     for output in ("", "plain text\n", '{"type":"assistant","result":"no"}\n', '"result"', '["result"]', "[" * 100_000):
-        assert read(output) == Reading(cost=7, cost_source="assumed", promises_record=True)
+        assert read(output) == Reading(promises_record=True)
 
 
 def test_the_last_record_counts_whatever_stands_around_it() -> None:
@@ -111,7 +111,7 @@ def test_what_makes_a_success_doubtful() -> None:
 @pytest.mark.parametrize("cost", ["-0.1", "NaN", "Infinity", "-Infinity", "1e300", "9" * 5000, "true", '"free"', "[]"])
 def test_a_price_that_cannot_be_is_left_out_and_said(cost: str) -> None:
     found = read(json.dumps(GOOD | {"total_cost_usd": "HERE"}).replace('"HERE"', cost))
-    assert (found.answer, found.cost, found.cost_source) == ("Done.", 7, "assumed")
+    assert (found.answer, found.cost) == ("Done.", None)
     (problem,) = found.problems
     assert problem.startswith("its result record's cost_usd ")
 
@@ -124,9 +124,9 @@ def test_a_count_that_cannot_be_is_left_out_and_said(count: str) -> None:
     assert len(found.problems) == 2
 
 
-def test_zero_beside_real_tokens_is_not_believed() -> None:
-    found = said(total_cost_usd=0, usage={"input_tokens": 5})
-    assert (found.cost, found.cost_source) == (7, "assumed")
+def test_what_was_written_to_a_cache_has_a_price_of_its_own() -> None:
+    found = said(usage={"input_tokens": 5, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 11})
+    assert (found.tokens_in, found.tokens_cached, found.tokens_written) == (23, 7, 11)
 
 
 def test_of_several_models_the_one_that_wrote_most() -> None:

@@ -10,18 +10,24 @@ import pytest
 
 from tower.core.records import Sender
 from tower.core.states import FlightState, HeldReason
-from tower.store import events, flights, itineraries, lookup, residents, runs, waves
+from tower.store import events, flights, itineraries, ledger, lookup, queue, residents, runs, waves
 from tower.store.database import Connection, Store
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 ASKED: dict[str, Callable[[Connection], object]] = {
-    "the queue": lambda it: flights.queue_heads(it, per_agent=5, now=1.0),
-    "what waits": lambda it: flights.waiting(it, limit=10),
+    "the queue": lambda it: queue.heads(it, most=5, busy=1, now=1.0),
+    "what waits": lambda it: queue.waiting(it, limit=10),
     "what is held": lambda it: flights.held(it, HeldReason.QUOTA),
+    "the first that are held": lambda it: ledger.first_held(it, HeldReason.RESERVE, 10),
+    "what is held for fuel": lambda it: ledger.held_for_fuel(it, "itn_1"),
+    "what may be released": lambda it: flights.may_be_released(it, 1.0),
+    "what runs of an agent cost": lambda it: ledger.history(it, "a"),
+    "the window of the Reserve": lambda it: ledger.window(it, now=9.0, seconds=5.0),
+    "what leaves it": lambda it: ledger.leaves(it, now=9.0, seconds=5.0),
     "counts": flights.counts,
     "what waits for an agent": lambda it: flights.pending_for(it, "a"),
-    "what falls due": lambda it: flights.next_due(it, 1.0),
+    "what falls due": lambda it: queue.next_due(it, 1.0),
     "flights that a ground stop ended": lambda it: flights.listing(it, state=FlightState.HALTED, limit=10),
     "flights of a chain": lambda it: flights.of_itinerary(it, "itn_1"),
     "flights that a run sent": lambda it: flights.sent_by(it, "run_1"),
@@ -47,7 +53,7 @@ ASKED: dict[str, Callable[[Connection], object]] = {
 }
 
 GROWING = ("flights", "runs", "itineraries", "events", "run_flights", "waves")
-OF_WHAT_IS_OPEN = ("flights_queued", "flights_open", "runs_open", "waves_open")
+OF_WHAT_IS_OPEN = ("flights_held", "flights_delayed", "flights_open", "runs_open", "waves_open")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tower.control import sending, views
@@ -11,12 +10,12 @@ from tower.control.rights import require_person
 from tower.control.runs import views_of
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError
-from tower.core.records import Flight, Itinerary
+from tower.core.records import Flight
 from tower.core.states import FlightState
 from tower.engine import conduct, joins, recover
-from tower.engine.dispatcher import explain_waiting
+from tower.engine.looking import explain_waiting
 from tower.engine.tower import Tower
-from tower.store import flights, itineraries, lookup, runs
+from tower.store import flights, lookup, runs
 from tower.store.database import Connection
 
 
@@ -45,12 +44,9 @@ class FlightVerbs:
                 lambda connection: flights.listing(connection, state=state, receiver=agent, limit=limit)
             )
             return {"flights": [views.flight(one) for one in found]}
-        queue, words = await self._waiting(limit)
-        return {
-            "flights": [
-                views.flight(one, waits_for=words.get(one.id)) for one in queue if agent in (None, one.receiver)
-            ]
-        }
+        found_waiting = await explain_waiting(self.tower, limit)
+        chosen = [(one, words) for one, words in found_waiting if agent in (None, one.receiver)]
+        return {"flights": [views.flight(one, waits_for=words) for one, words in chosen]}
 
     async def show(self, caller: Caller, text: str) -> views.View:
         """One flight with its runs."""
@@ -64,8 +60,8 @@ class FlightVerbs:
 
         flight, told = await self.tower.store.read(read)
         waits = flight.state in (FlightState.QUEUED, FlightState.PARKED)
-        words = (await self._waiting(1000))[1] if waits else {}
-        return views.flight(flight, waits_for=words.get(flight.id)) | {"runs": told}
+        words = await self._words_for(flight) if waits else None
+        return views.flight(flight, waits_for=words) | {"runs": told}
 
     async def cancel(self, caller: Caller, text: str) -> views.View:
         """End a flight: what waits is cancelled, a running one's run is asked to end. Ended ones are refused."""
@@ -99,25 +95,6 @@ class FlightVerbs:
         _, identity = await self.tower.store.read(lambda connection: lookup.find(connection, text, kind="flight"))
         return views.flight(await recover.retry(self.tower, identity, person=caller.name, note=note))
 
-    async def _waiting(self, limit: int) -> tuple[list[Flight], dict[str, str]]:
-        def read(connection: Connection) -> tuple[list[Flight], dict[str, str]]:
-            queue = flights.waiting(connection, limit=limit)
-            chains = {one: itineraries.get(connection, one) for one in {flight.itinerary for flight in queue}}
-            known = {identity: chain for identity, chain in chains.items() if chain is not None}
-            words = explain_waiting(self.tower, queue, known)
-            return queue, words | _parked_words(self.tower, connection, queue, known)
-
-        return await self.tower.store.read(read)
-
-
-def _parked_words(
-    tower: Tower, connection: Connection, queue: Iterable[Flight], chains: Mapping[str, Itinerary]
-) -> dict[str, str]:
-    """For each parked flight, what its join waits for."""
-    parked = [flight for flight in queue if flight.state is FlightState.PARKED and flight.itinerary in chains]
-    of_chain = {
-        identity: joins.barriers_of(tower.factory, connection, chains[identity])
-        for identity in {flight.itinerary for flight in parked}
-    }
-    words = {flight.id: joins.words_for(flight, of_chain[flight.itinerary]) for flight in parked}
-    return {identity: said for identity, said in words.items() if said}
+    async def _words_for(self, flight: Flight) -> str | None:
+        """What a queued flight waits for, as far as it is among the first of the queue."""
+        return next((words for one, words in await explain_waiting(self.tower, 1000) if one.id == flight.id), None)

@@ -13,6 +13,7 @@ from tower.control.addressing import Message, Request, address
 from tower.control.rights import require_run
 from tower.core import ids
 from tower.core.callers import Caller
+from tower.core.costs import dollars
 from tower.core.errors import BusyError, ConflictError, RefusedError
 from tower.core.factory import PERSON, Agent
 from tower.core.failpoint import failpoint
@@ -97,7 +98,7 @@ def _fresh_chain(tower: Tower, message: Message) -> Itinerary:
         name=message.name,
         max_hops=settings.max_hops,
         max_runs=settings.max_runs,
-        fuel_limit=settings.fuel,
+        fuel_limit=message.agent.fuel,
     )
 
 
@@ -132,6 +133,7 @@ def _from_run(tower: Tower, run_id: str, message: Message, connection: Connectio
     )
     if earlier is not None:
         return Sent(flight=earlier, duplicate=True)
+    _check_fuel(itinerary, agent)
     if route.join is None:
         _check_pending(agent, connection)
     woken_by = flights.of_run(connection, run.id)
@@ -255,6 +257,17 @@ def _echo(earlier_run: str | None, message: Message, connection: Connection) -> 
         before = runs.get(connection, earlier_run)
         earlier_run = before.follows_run if before else None
     return None
+
+
+def _check_fuel(itinerary: Itinerary, agent: Agent) -> None:
+    """A chain that has spent its Fuel sends nothing more, into no chain."""
+    if itinerary.fuel_spent >= itinerary.fuel_limit:
+        raise RefusedError(
+            "no-fuel",
+            f"cannot send to {agent.name}: this chain has spent {dollars(itinerary.fuel_spent)} of its"
+            f" {dollars(itinerary.fuel_limit)} of Fuel",
+            f"report what you have; a person can add to it with `tower refuel {itinerary.id} USD`",
+        )
 
 
 def _check_pending(agent: Agent, connection: Connection) -> None:

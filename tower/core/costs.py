@@ -1,13 +1,14 @@
 """Money: how dollars that somebody else wrote become micro-dollars, and how a sum is shown.
 
-Unknown is never zero: a total says when a run in it is unknown. What a run is charged when it reports nothing, and
-who pays, is left to the dispatcher.
+Unknown is never zero: a total says when a run in it is unknown. What a run cost, and what it is charged when it
+reports nothing, is `pricing`'s.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Final
@@ -30,6 +31,16 @@ class CostSource(StrEnum):
     RATE_CARD = "rate_card"
     ASSUMED = "assumed"
     UNREPORTED = "unreported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """What a model costs, micro-dollars per million tokens; None: as other input."""
+
+    input: int
+    output: int
+    cache_read: int | None = None
+    cache_write: int | None = None
 
 
 def parse(dollars: object) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from tower.core.costs import Rate
 from tower.core.pipelines import Pipeline
 from tower.core.prompts import Prompt
 from tower.core.routes import Route, Scope
@@ -80,6 +81,8 @@ class Runner:
     """Regular expressions for what it prints when quota, sign-in or service are gone."""
     private_home: bool = False
     """Each agent has a HOME of its own."""
+    per_credit: int | None = None
+    """Micro-dollars of one of the units that it counts in; None: `Factory.per_credit`."""
     estimate_base: float = 711.0
     """Tokens that a payload costs before its first byte; with `estimate_per_byte`, measured once over real prompts."""
     estimate_per_byte: float = 0.82
@@ -146,6 +149,12 @@ class Agent:
     memory: str | None = None
     """The name of a memory that several agents share; None: it has one of its own."""
     memory_bytes: int = 4096
+    approve: bool = False
+    """Flights to it wait for a person."""
+    fuel: int = 5_000_000
+    """Micro-dollars of an itinerary that begins with it."""
+    reserve: int | None = None
+    """Micro-dollars to set aside for one run; None: by its history, else `Settings.reserve`."""
     snapshot: str = "work"
     """work (HEAD, uncommitted and untracked) or head."""
     snapshot_include: tuple[str, ...] = ()
@@ -158,6 +167,26 @@ class Agent:
     network: bool = True
     origins: Mapping[str, str] = field(default_factory=dict)
     """Key -> where its value came from: agent, defaults, runner, built in."""
+
+
+class FuelAction(StrEnum):
+    """What happens to a run whose cost takes its chain past its Fuel while it is going."""
+
+    FINISH = "finish"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """The money of the whole factory in a rolling window."""
+
+    limit: int = 100_000_000
+    """Micro-dollars; 0: unlimited."""
+    window_hours: float = 24.0
+
+    @property
+    def window_sec(self) -> float:
+        return self.window_hours * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +220,9 @@ class Settings:
     max_concurrent_runs: int = 4
     max_hops: int = 8
     max_runs: int = 64
-    fuel: int = 5_000_000
-    """Micro-dollars of an itinerary."""
+    reserve: int = 250_000
+    """Micro-dollars to set aside for a run of an agent without a history."""
+    fuel_action: FuelAction = FuelAction.FINISH
     max_spawn_generations: int = 1
     shared_writers: bool = False
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -211,6 +241,11 @@ class Factory:
     runners: Mapping[str, Runner]
     routes: tuple[Route, ...] = ()
     pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
+    reserve: Reserve = Reserve()
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+    """Model -> its price."""
+    per_credit: int = 10_000
+    """Micro-dollars of an AI credit."""
     generation: int = 0
 
     @property

@@ -12,6 +12,7 @@ import signal as signals
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Final
 
 from tower.core.factory import Agent
@@ -55,10 +56,13 @@ class Reading:
     tokens_in: int | None = None
     """Cached ones included."""
     tokens_cached: int | None = None
+    tokens_written: int | None = None
+    """Those of the tokens in that were written to a cache."""
     tokens_out: int | None = None
     cost: int | None = None
-    """Micro-dollars."""
-    cost_source: str | None = None
+    """Micro-dollars, as the program named them; whether that is believed is `pricing`'s."""
+    credits: Decimal | None = None
+    """What it used, in units of its provider's."""
     problems: tuple[str, ...] = ()
     """What could not be read, one sentence each; it goes to the run's notes."""
     unavailable: str | None = None
@@ -66,6 +70,10 @@ class Reading:
     promises_record: bool = False
     """Its program closes its output with a result record, unless something went wrong."""
     record: ResultRecord | None = None
+    reset_at: float | None = None
+    """When it can work again, if it said so: seconds since the epoch."""
+    retry_after: float | None = None
+    """The same in seconds from its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,9 @@ class Flight:
     """What the person who released or restarted it wrote, for its next run."""
     outcome: Outcome | None = None
     ended_at: float | None = None
+    approved_at: float | None = None
+    approved_by: str | None = None
+    """Who let it go to an agent that people guard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,8 @@ class Itinerary:
     parent: str | None = None
     narrowing: tuple[str, ...] | None = None
     cancelled_at: float | None = None
+    overshot_at: float | None = None
+    """When what it spent first passed its limit."""
 
     @property
     def scope(self) -> Scope:
@@ -185,6 +190,12 @@ class Run:
     cost: int | None = None
     """Micro-dollars; `None` is not reported, which is not zero."""
     cost_source: str | None = None
+    estimate: int | None = None
+    """Micro-dollars that it was expected to cost when it was claimed."""
+    reserved: int = 0
+    """Micro-dollars that are set aside for it: more than the estimate once it is seen to cost more, 0 when it ended."""
+    charged: int | None = None
+    """Micro-dollars that its end took from Fuel and Reserve: its cost, or what stands for one that is unknown."""
     exit_code: int | None = None
     exit_signal: int | None = None
     cpu_seconds: float | None = None

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from tower.core import ids
-from tower.core.admission import Hold
 from tower.core.environment import Missing
 from tower.core.errors import BusyError
 from tower.core.factory import Access, Agent, Factory, Position, Runner
 from tower.core.launch import Launch, Limits
 from tower.core.payload import Briefing, Letter, Part, Peer, estimate_tokens, later_payload, payload, told_anew
+from tower.core.rails import Hold
 from tower.core.records import Flight, Itinerary
 from tower.core.residence import ResidentState
 from tower.core.routes import RouteMode

@@ -14,16 +14,19 @@ from typing import Final
 import anyio
 
 from tower.core import ids
-from tower.core.admission import Hold, Refuse, Start, decide, seat_of
+from tower.core.budget import Books
 from tower.core.errors import BusyError
 from tower.core.factory import Factory
 from tower.core.failpoint import failpoint
-from tower.core.records import Event, Flight, Itinerary, Process, Run
+from tower.core.fences import inline
+from tower.core.rails import Hold, Refuse, Start, seat_of
+from tower.core.records import Event, Flight, Process, Run
 from tower.core.residence import ResidentState
-from tower.core.states import FlightState, Outcome, RunState
-from tower.engine import joins
+from tower.core.states import FlightState, HeldReason, Outcome, RunState
+from tower.engine import circuits, joins, money
 from tower.engine.compose import Prepared, prepare
 from tower.engine.conduct import conduct
+from tower.engine.looking import look
 from tower.engine.recover import see_through
 from tower.engine.tower import RESIDENTS, WORK, LiveRun, OpenTurn, Tower, log
 from tower.engine.turns import conduct_turn, see_turn_through
@@ -31,8 +34,8 @@ from tower.runners import effort_of
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
 
-HEADS_PER_AGENT: Final = 64
-"""Flights of one agent that a round looks at: more than slots that could ever be free at once on one machine."""
+BODY_HEAD: Final = 300
+"""Characters of a body that the event of a flight shows which waits for approval."""
 
 PATIENCE_SEC: Final = 60.0
 """The dispatcher looks again at least so often, whatever wakes it."""
@@ -47,6 +50,7 @@ class _Round:
 
     factory: Factory
     """By which it was decided."""
+    books: Books
     starts: list[Prepared] = field(default_factory=list)
     holds: list[tuple[Flight, Hold]] = field(default_factory=list)
     refusals: list[tuple[Flight, Refuse]] = field(default_factory=list)
@@ -72,12 +76,13 @@ async def dispatch(tower: Tower, *, alive: Callable[[], None], every: float = PA
 async def _round(tower: Tower) -> float | None:
     """One look at the queue; returns when the next flight falls due by the clock, if any waits for it."""
     factory = tower.factory
-    queue, chains, due = await tower.store.read(partial(_look, now=tower.clock()))
+    seen = await look(tower)
+    queue, chains, due = seen.queue, seen.chains, seen.due
     if not queue:
         return due
     _want_residents(tower, queue)
-    decisions = decide(queue, factory=factory, itineraries=chains, alive=tower.seats(), rails=tower.rails())
-    result = _Round(factory)
+    decisions = seen.decide(tower)
+    result = _Round(factory, seen.rails.books)
     for flight in queue:
         match decisions[flight.id]:
             case Start():
@@ -147,21 +152,12 @@ def _told_to_everybody(tower: Tower) -> str | None:
     return "stop" if tower.stopping else None
 
 
-def _look(connection: Connection, *, now: float) -> tuple[list[Flight], dict[str, Itinerary], float | None]:
-    queue = flights.queue_heads(connection, per_agent=HEADS_PER_AGENT, now=now)
-    chains = {}
-    for identity in {flight.itinerary for flight in queue}:
-        found = itineraries.get(connection, identity)
-        if found is not None:
-            chains[identity] = found
-    return queue, chains, flights.next_due(connection, now)
-
-
 def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tuple[Prepared, Run]]:
     """The transaction of a round. A flight that moved meanwhile (cancelled) is passed over."""
     # What an edit may have mended meanwhile is decided anew: nobody would release such a hold.
     still_so = tower.factory is result.factory
-    for flight, hold in result.holds if still_so else ():
+    holds = result.holds if still_so else []
+    for flight, hold in holds:
         release_at = None if hold.seconds is None else tower.clock() + hold.seconds
         moved = flights.move(
             connection,
@@ -172,7 +168,9 @@ def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tup
             release_at=release_at,
         )
         if moved:
-            events.append(connection, _told(tower, "flight.held", flight, reason=hold.reason, words=hold.words))
+            events.append(connection, _held(tower, flight, hold))
+    if any(hold.reason is HeldReason.RESERVE for _, hold in holds):
+        money.tell_marks(tower, connection)
     for flight, refusal in result.refusals:
         moved = flights.move(
             connection,
@@ -185,14 +183,25 @@ def _carry_out(tower: Tower, result: _Round, connection: Connection) -> list[tup
         if moved:
             events.append(connection, _told(tower, "flight.refused", flight, words=refusal.words))
             joins.look(tower, connection, flight.itinerary)
-    return [
-        (prepared, _claim(tower, prepared, connection))
-        for prepared in result.starts
-        if flights.move(connection, prepared.flight.id, FlightState.STARTING)
-    ]
+    claimed = []
+    for prepared in result.starts:
+        expected = result.books.estimates.get(prepared.agent.name, 0)
+        # A run that ended meanwhile may have cost more than was set aside for it.
+        can_pay = money.can_pay(result.factory, connection, prepared.flight.itinerary, expected, tower.clock())
+        if can_pay and flights.move(connection, prepared.flight.id, FlightState.STARTING):
+            claimed.append((prepared, _claim(tower, prepared, expected, connection)))
+    return claimed
 
 
-def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
+def _held(tower: Tower, flight: Flight, hold: Hold) -> Event:
+    """The event of a hold. One that a person decides about says what it is."""
+    told = _told(tower, "flight.held", flight, reason=hold.reason, words=hold.words)
+    if hold.reason is not HeldReason.APPROVAL:
+        return told
+    return replace(told, data={**told.data, "body": inline(flight.body, BODY_HEAD)})
+
+
+def _claim(tower: Tower, prepared: Prepared, expected: int, connection: Connection) -> Run:
     flight, agent = prepared.flight, prepared.agent
     now = tower.clock()
     turn = prepared.turn
@@ -221,6 +230,8 @@ def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
         effort_sent=effort_of(prepared.runner, agent),
         tier=agent.tier,
         context=agent.context,
+        estimate=expected,
+        reserved=expected,
         turn=turn.number if turn else None,
     )
     if turn is None:
@@ -230,26 +241,11 @@ def _claim(tower: Tower, prepared: Prepared, connection: Connection) -> Run:
         runs.update_process(connection, process, turns=turn.number)
     runs.insert(connection, run)
     itineraries.count_run(connection, flight.itinerary)
+    money.set_aside(tower, connection, run)
+    circuits.claimed(connection, run)
     events.append(connection, _told(tower, "run.claimed", flight, run=run.id, attempt=run.attempt))
     return run
 
 
 def _told(tower: Tower, type_: str, flight: Flight, run: str | None = None, **data: object) -> Event:
     return tower.event(type_, flight=flight.id, itinerary=flight.itinerary, agent=flight.receiver, run=run, **data)
-
-
-def explain_waiting(tower: Tower, queue: Sequence[Flight], chains: dict[str, Itinerary]) -> dict[str, str]:
-    """For each queued flight, in words, what it waits for: what a round would decide about it now."""
-    queued = [it for it in queue if it.state is FlightState.QUEUED and it.joined in (None, it.id)]
-    decisions = decide(
-        queued,
-        factory=tower.factory,
-        itineraries=chains,
-        alive=tower.seats(),
-        rails=tower.rails(),
-    )
-    words = {}
-    for flight in queued:
-        decision = decisions[flight.id]
-        words[flight.id] = "about to start" if isinstance(decision, Start) else decision.words
-    return words

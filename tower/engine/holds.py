@@ -1,6 +1,7 @@
 """Releasing holds whose cause may have gone: after a reload, after a start, when time or space comes back.
 
-A released flight is queued again; whether it may start is decided anew, so releasing too often does no harm.
+A released flight is queued again; whether it may start is decided anew, so releasing too often does no harm. Holds for
+money and for runners that cannot work are released by `money` and `circuits`, which know for how many there is room.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import Final
 import anyio
 
 from tower.core.errors import BusyError
+from tower.core.records import Flight
 from tower.core.states import FlightState, HeldReason
-from tower.engine import joins
+from tower.engine import circuits, joins, money
 from tower.engine.preview import is_wanting
 from tower.engine.tower import Tower, log
-from tower.store import events, flights
+from tower.store import circuits as stored_circuits
+from tower.store import flights
 from tower.store.database import Connection
 
 LOOK_SEC: Final = 5.0
@@ -28,12 +31,28 @@ async def release(tower: Tower, *reasons: HeldReason) -> int:
     """Queue the flights held for these reasons; returns how many."""
 
     def transaction(connection: Connection) -> int:
-        return sum(_queue_again(tower, connection, flight.id) for flight in flights.held(connection, *reasons))
+        return _queue_again(tower, connection, [flight.id for flight in flights.held(connection, *reasons)])
 
     released = await tower.store.write(transaction)
     if released:
         tower.wake()
     return released
+
+
+async def after_reload(tower: Tower) -> None:
+    """Let go on what a new generation has mended: money that was raised, agents that nobody guards any more."""
+    await release(tower, *BY_CONFIGURATION)
+
+    def transaction(connection: Connection) -> None:
+        for itinerary in {flight.itinerary for flight in flights.held(connection, HeldReason.FUEL)}:
+            money.release_fuel(tower, connection, itinerary)
+        money.release_reserve(tower, connection)
+        guarded = {agent.name for agent in tower.factory.agents.values() if agent.approve}
+        free = [one.id for one in flights.held(connection, HeldReason.APPROVAL) if one.receiver not in guarded]
+        _queue_again(tower, connection, free)
+
+    await tower.store.write(transaction)
+    tower.wake()
 
 
 async def watch(tower: Tower) -> None:
@@ -50,38 +69,49 @@ async def watch(tower: Tower) -> None:
 
 
 async def _look(tower: Tower) -> None:
-    held = await tower.store.read(flights.held)
     now = tower.clock()
+
+    def read(connection: Connection) -> tuple[list[Flight], bool, bool]:
+        found = stored_circuits.every(connection)
+        tried = any(one.probe is None and not one.is_open(now) for one in found.values())
+        walled = {agent.name for agent in tower.factory.agents.values() if agent.runner in found}
+        held = flights.may_be_released(connection, now)
+        mine = [one for one in held if one.held_reason is not HeldReason.QUOTA or one.receiver not in walled]
+        return mine, any(one.held_reason is HeldReason.RESERVE for one in held), tried
+
+    held, reserve, tried = await tower.store.read(read)
     free = tower.free_bytes()
     room = free is None or free >= tower.factory.settings.min_free_bytes
-    due = [
-        flight.id
-        for flight in held
-        if (flight.release_at is not None and flight.release_at <= now)
-        or (flight.held_reason is HeldReason.DISK and room)
-        or (flight.held_reason is HeldReason.GROUND_STOP and tower.ground_stop is None)
-        or (
-            flight.held_reason is HeldReason.ENVIRONMENT and flight.release_at is None and not is_wanting(tower, flight)
-        )
-    ]
-    if due:
-        await tower.store.write(lambda connection: [_queue_again(tower, connection, flight) for flight in due])
-        tower.wake()
+    due = [flight.id for flight in held if _is_over(tower, flight, room)]
+    if not (due or reserve or tried):
+        return
+
+    def transaction(connection: Connection) -> None:
+        _queue_again(tower, connection, due)
+        money.release_reserve(tower, connection)
+        circuits.offer_probes(tower, connection)
+
+    await tower.store.write(transaction)
+    tower.wake()
 
 
-def _queue_again(tower: Tower, connection: Connection, identity: str) -> bool:
-    flight = flights.get(connection, identity)
-    if flight is None or flight.state is not FlightState.HELD:
-        return False
-    flights.move(connection, identity, FlightState.QUEUED)
-    events.append(
-        connection,
-        tower.event(
-            "flight.released",
-            flight=flight.id,
-            itinerary=flight.itinerary,
-            agent=flight.receiver,
-            hold=flight.held_reason,
-        ),
-    )
-    return True
+def _is_over(tower: Tower, flight: Flight, room: bool) -> bool:
+    """Whether what a held flight waited for is there, as far as nobody else says."""
+    match flight.held_reason:
+        case HeldReason.RESERVE:
+            return False
+        case HeldReason.DISK:
+            return room
+        case HeldReason.GROUND_STOP:
+            return tower.ground_stop is None
+        case HeldReason.ENVIRONMENT if flight.release_at is None:
+            return not is_wanting(tower, flight)
+    return flight.release_at is not None and flight.release_at <= tower.clock()
+
+
+def _queue_again(tower: Tower, connection: Connection, identities: list[str]) -> int:
+    found = [flights.get(connection, identity) for identity in identities]
+    held = [flight for flight in found if flight is not None and flight.state is FlightState.HELD]
+    for flight in held:
+        money.queue_again(tower, connection, flight)
+    return len(held)

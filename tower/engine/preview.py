@@ -89,5 +89,5 @@ def _imagined(flight: Flight, factory: Factory) -> Itinerary:
         created_at=flight.created_at,
         max_hops=settings.max_hops,
         max_runs=settings.max_runs,
-        fuel_limit=settings.fuel,
+        fuel_limit=factory.agents[flight.receiver].fuel,
     )

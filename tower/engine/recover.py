@@ -15,10 +15,10 @@ from typing import Final
 
 import anyio
 
-from tower.core.admission import seat_of
 from tower.core.errors import ConflictError
 from tower.core.factory import Agent, RecoveryPolicy, Runner
 from tower.core.prompts import Prompt
+from tower.core.rails import seat_of
 from tower.core.records import Flight, Process, Run
 from tower.core.recovery import Found, Settlement, Sight
 from tower.core.recovery import settle as decide

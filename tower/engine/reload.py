@@ -114,7 +114,7 @@ class Configuration:
         number = await tower.store.write(transaction)
         tower.factory = replace(factory, generation=number, settings=_kept(before, factory))
         tower.loaded_at = at
-        await holds.release(tower, *holds.BY_CONFIGURATION)
+        await holds.after_reload(tower)
         await joins.look_at_all(tower)
         tower.wake()
         return Reloaded(changes=changes, problems=problems, needs_restart=waiting)

@@ -6,28 +6,27 @@ folder and the decision becomes rows and events. A run that never started is set
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anyio.to_thread
 
 from tower.core import recovery
+from tower.core.costs import CostSource
 from tower.core.launch import ExitRecord
 from tower.core.outcome import Reading, Verdict, verdict
+from tower.core.pricing import Price, charge, price
 from tower.core.records import Run
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
-from tower.engine import joins, trees
+from tower.engine import circuits, joins, money, trees
 from tower.engine.evidence import end_what_is_left, gather
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
 from tower.system.files import write_private
 from tower.system.runrecords import last_sign, started_at
-
-UNAVAILABLE_PAUSES: Final = (60.0, 120.0, 240.0, 480.0, 960.0, 1800.0)
-"""Seconds before a flight whose program could not work is tried again: 1, 2, 4 ... 30 minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +41,24 @@ class Settlement:
     verdict: Verdict
     follows: recovery.Next | None
     """None: the flights have landed with the verdict."""
-    held_for: float | None = None
-    """Seconds until a flight of an unavailable program is tried again."""
+    price: Price = field(default_factory=lambda: Price(source=CostSource.UNREPORTED))
     out_to: int | None = None
     err_to: int | None = None
     """Of a turn: where its part of the process's output ends."""
     left: tuple[int, ...] = ()
     """Processes of the run that could not be ended: nothing of it is repeated while they may be at work."""
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Its program could not work at all."""
+        return self.verdict.outcome is Outcome.UNAVAILABLE
+
+    @property
+    def reset_at(self) -> float | None:
+        """When the program can work again, as far as it said so."""
+        if self.reading.reset_at is None and self.reading.retry_after is not None:
+            return self.ended_at + self.reading.retry_after
+        return self.reading.reset_at
 
 
 async def settle(
@@ -113,18 +123,15 @@ async def _judge(tower: Tower, live: LiveRun, without_exit: Interruption, seen_a
         verdict=judged,
         follows=None,
     )
-    return await with_consequence(tower, live, settlement)
+    return with_consequence(tower, live, settlement)
 
 
-async def with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) -> Settlement:
-    """A settlement with what follows from its verdict, by the agent's policy."""
-    judged = settlement.verdict
-    if judged.outcome is Outcome.UNAVAILABLE:
-        tried = await tower.store.read(partial(_unavailable_so_far, live.run))
-        pause = UNAVAILABLE_PAUSES[min(tried, len(UNAVAILABLE_PAUSES) - 1)]
-        return replace(settlement, held_for=pause * tower.jitter())
+def with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) -> Settlement:
+    """A settlement with what it cost, and with what follows from its verdict by the agent's policy."""
+    judged, reading = settlement.verdict, settlement.reading
+    settlement = replace(settlement, price=price(reading, tower.factory, live.runner, asked=live.run.model_asked))
     failed = judged.outcome is Outcome.FAILED and recovery.FAILED in live.agent.recover_on
-    if judged.interruption is None and not failed:
+    if settlement.is_unavailable or (judged.interruption is None and not failed):
         return settlement
     follows = recovery.decide(
         run=live.run.id,
@@ -137,11 +144,6 @@ async def with_consequence(tower: Tower, live: LiveRun, settlement: Settlement) 
     if isinstance(follows, recovery.End) and follows.outcome is not None:
         judged = replace(judged, outcome=follows.outcome)
     return replace(settlement, follows=follows, verdict=judged)
-
-
-def _unavailable_so_far(run: Run, connection: Connection) -> int:
-    earlier = [one for flight in run.flights for one in runs.of_flight(connection, flight)]
-    return sum(one.outcome is Outcome.UNAVAILABLE for one in earlier)
 
 
 def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None:
@@ -166,30 +168,39 @@ def _transaction(tower: Tower, done: Settlement, connection: Connection) -> None
         tokens_in=reading.tokens_in,
         tokens_cached=reading.tokens_cached,
         tokens_out=reading.tokens_out,
-        cost=reading.cost,
-        cost_source=reading.cost_source or "unreported",
+        cost=done.price.cost,
+        cost_source=done.price.source,
     )
-    runs.add_notes(connection, run.id, done.verdict.notes)
+    runs.add_notes(connection, run.id, (*done.verdict.notes, *filter(None, [done.price.remark])))
     if run.turn is None:
         runs.update_process(connection, run.process, ended_at=done.ended_at)
     else:
         runs.update(connection, run.id, out_to=done.out_to, err_to=done.err_to)
-    if done.held_for is not None:
-        # The program could not work at all: a wall of its provider must not use up the chain's runs.
-        itineraries.uncount_run(connection, run.itinerary)
-    if reading.cost:
-        itineraries.spend(connection, run.itinerary, reading.cost)
+    reserved = run.reserved if known is None else known.reserved
+    money.settle(tower, connection, run, charge(done.price, reserved, worked=not done.is_unavailable))
     events.append(
         connection,
         _told(tower, "run.ended", run, outcome=done.verdict.outcome, reason=done.verdict.reason),
     )
+    tried_at = _note_runner(tower, done, connection)
     # The first one would take the others along, untold.
     for flight in reversed(run.flights):
-        _move(tower, done, flight, connection)
+        _move(tower, done, flight, connection, tried_at)
     joins.look(tower, connection, run.itinerary)
 
 
-def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -> None:
+def _note_runner(tower: Tower, done: Settlement, connection: Connection) -> float | None:
+    """What the end says of the runner; returns when it is tried again, if it could not work."""
+    run = done.run
+    if not done.is_unavailable:
+        circuits.ended(tower, connection, run, done.verdict.outcome)
+        return None
+    # A wall of its provider must not use up the chain's runs.
+    itineraries.uncount_run(connection, run.itinerary)
+    return circuits.could_not_work(tower, connection, run, reason=done.verdict.reason, reset_at=done.reset_at).until
+
+
+def _move(tower: Tower, done: Settlement, flight: str, connection: Connection, tried_at: float | None) -> None:
     """What becomes of one flight that woke the run."""
     run, now = done.run, tower.clock()
     outcome, reason = done.verdict.outcome, done.verdict.reason
@@ -218,9 +229,10 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
             changes = {"held_reason": HeldReason.RECOVERY, "reason": words, "follows_run": run.id}
         case recovery.End(state=state, words=words):
             changes = {"reason": words, "outcome": outcome, "ended_at": done.ended_at, "follows_run": run.id}
-        case _ if done.held_for is not None:
+        case _ if done.is_unavailable:
             state = FlightState.HELD
-            changes = {"held_reason": HeldReason.QUOTA, "reason": reason, "release_at": now + done.held_for}
+            words = f"{reason}; `tower runners reset {run.runner}` tries it at once"
+            changes = {"held_reason": HeldReason.QUOTA, "reason": words, "release_at": tried_at}
         case _:
             state = FlightState.LANDED
             changes = {"reason": reason, "outcome": outcome, "ended_at": done.ended_at}
@@ -232,7 +244,7 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection) -
 
 
 def _is_repeated(done: Settlement) -> bool:
-    return done.held_for is not None or isinstance(done.follows, recovery.Recover | recovery.HoldForPerson)
+    return done.is_unavailable or isinstance(done.follows, recovery.Recover | recovery.HoldForPerson)
 
 
 def _told(tower: Tower, type_: str, run: Run, flight: str | None = None, **data: object) -> Any:

@@ -18,12 +18,12 @@ from anyio.abc import TaskGroup
 
 from tower.config.problems import Problem
 from tower.core import ids
-from tower.core.admission import Rails, Seat
 from tower.core.confinement import Abilities
 from tower.core.errors import BusyError
 from tower.core.factory import Agent, Factory, Runner
 from tower.core.launch import KeeperPlan
 from tower.core.payload import Part
+from tower.core.rails import Rails, Seat
 from tower.core.records import Event, Process, Run
 from tower.core.residence import Residence, ResidentState
 from tower.engine.bus import Bus

@@ -30,7 +30,7 @@ from tower.engine.resident_output import find_result
 from tower.engine.settle import Settlement, with_consequence, write_down
 from tower.engine.tower import LiveRun, OpenTurn, Resident, Tower, log
 from tower.engine.unstarted import settle_unstarted
-from tower.runners import jsonl, recognised, report
+from tower.runners import jsonl, recognised
 from tower.store import events, flights, runs
 from tower.store.database import Connection
 from tower.system.files import write_private
@@ -240,7 +240,7 @@ async def _settle(tower: Tower, turn: OpenTurn) -> None:
         left=turn.left,
     )
     failpoint("settle.before")
-    await write_down(tower, live, await with_consequence(tower, live, settlement))
+    await write_down(tower, live, with_consequence(tower, live, settlement))
     failpoint("settle.after")
 
 
@@ -248,9 +248,7 @@ def _gather(live: LiveRun, turn: OpenTurn, out_from: int | None, folder: Path) -
     """What is known of a turn that is over, and where its output ends."""
     out_to = turn.result.end if turn.result is not None else log_size(folder, "stdout")
     begin = max(out_from or 0, out_to - TAIL_BYTES)
-    reading: Reading = (
-        report.without(live.runner, None) if turn.result is None else jsonl.reading(live.runner, turn.result)
-    )
+    reading = Reading() if turn.result is None else jsonl.reading(turn.result)
     out = printed(folder, "stdout", begin, out_to - begin).decode(errors="replace")
     err = printed(folder, "stderr", -TAIL_BYTES, TAIL_BYTES).decode(errors="replace")
     evidence = Evidence(

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from tower.core.errors import BusyError, TowerError
 from tower.core.states import FlightState, HeldReason, Outcome, RunState
-from tower.engine import joins
+from tower.engine import circuits, joins, money
 from tower.engine.settle import settle
 from tower.engine.tower import RETRY_SEC, LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
@@ -77,6 +77,8 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
         if live.run.turn is None:
             runs.update_process(connection, live.run.process, ended_at=now)
         itineraries.uncount_run(connection, live.run.itinerary)
+        money.settle(tower, connection, live.run, 0)
+        circuits.ended(tower, connection, live.run, outcome)
         told = partial(
             tower.event, itinerary=live.run.itinerary, run=live.run.id, agent=live.run.agent, outcome=outcome
         )

@@ -55,10 +55,10 @@ def read(runner: Runner, stdout_tail: bytes, report_text: str | None) -> Reading
     """What the last result record in the output says; a reading of an unfinished run when there is none."""
     record = _last_record(stdout_tail.splitlines())
     if record is None:
-        return replace(report.without(runner, None), promises_record=True)
+        return Reading(promises_record=True)
     said = record.get("result")
     told = answer(_whole(said).encode()) if isinstance(said, str) else None
-    found = report.checked(runner, told, _usage(record), whose="result record")
+    found = report.checked(told, _usage(record), whose="result record")
     is_error = record.get("is_error") is not False or record.get("subtype") != "success"
     return replace(
         found,
@@ -99,6 +99,7 @@ def _usage(record: Mapping[str, Any]) -> dict[str, Any]:
         "model": _model(record.get("modelUsage")),
         "tokens_in": _sum(parts),
         "tokens_cached": used.get("cache_read_input_tokens"),
+        "tokens_written": used.get("cache_creation_input_tokens"),
         "tokens_out": used.get("output_tokens"),
         "cost_usd": record.get("total_cost_usd"),
     }

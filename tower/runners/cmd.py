@@ -26,4 +26,4 @@ def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...
 
 def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
     """The output is the answer; a report is welcome and not demanded, unless `output = "report"`."""
-    return reports.reading(runner, answer(stdout_tail), report, promised=runner.output == command.REPORT)
+    return reports.reading(answer(stdout_tail), report, promised=runner.output == command.REPORT)

@@ -33,8 +33,8 @@ def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
     if runner.output in READERS:
         return READERS[runner.output](runner, stdout_tail, report)
     if runner.output != REPORT:
-        return reports.without(runner, answer(stdout_tail))
-    return reports.reading(runner, answer(stdout_tail), report, promised=True)
+        return Reading(answer=answer(stdout_tail))
+    return reports.reading(answer(stdout_tail), report, promised=True)
 
 
 def values(runner: Runner, agent: Agent, context: Invocation) -> dict[str, str | None]:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tower.core.factory import Runner
 from tower.core.fences import inline
 from tower.core.outcome import Reading
 from tower.runners import report
@@ -134,14 +133,14 @@ def read(line: bytes | None, end: int) -> Event | None:
     return None
 
 
-def reading(runner: Runner, result: Result) -> Reading:
+def reading(result: Result) -> Reading:
     """What a result says of the turn: answer, use and cost, checked as a report is."""
     said = result.fields.get("answer")
     told = answer(said.encode()) if isinstance(said, str) else None
-    found = report.checked(runner, told, dict(result.fields), whose="result")
+    found = report.checked(told, dict(result.fields), whose="result")
     unavailable = result.fields.get("unavailable")
     if isinstance(unavailable, str) and unavailable.strip() and not result.ok:
-        return replace(found, unavailable=inline(unavailable, REASON_CHARS))
+        return report.unavailable(found, unavailable, dict(result.fields))
     return found
 
 

@@ -1,19 +1,19 @@
 """The report that a command may write to `LAYOVER_REPORT`: what it used, as JSON or YAML.
 
-Keys: model, tokens_in, tokens_cached, tokens_out, cost_usd. A report that cannot be read changes nothing, a number
-that cannot be true is left out, and both are said. What to charge for a run that says nothing is the runner's
-`assume_usd`.
+Keys: model, tokens_in, tokens_cached, tokens_written, tokens_out, cost_usd, credits; unavailable with reset_at or
+retry_after_sec. A report that cannot be read changes nothing, a number that cannot be true is left out, and both are
+said. What the run cost is decided by `core.pricing`.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from tower.core import costs
-from tower.core.costs import CostSource
-from tower.core.factory import Runner
 from tower.core.fences import inline
 from tower.core.outcome import Reading
 
@@ -23,27 +23,28 @@ MAX_CHARS: Final = 16 << 10
 MAX_TOKENS: Final = 10**12
 """More than any run can use: a larger figure is a mistake in units."""
 
-TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_out")
+MAX_CREDITS: Final = 10**9
+"""More units than any run can use."""
+
+TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
 _MODEL_CHARS: Final = 200
+_REASON_CHARS: Final = 300
+_YEAR: Final = 366 * 86400.0
 
 
-def reading(runner: Runner, answer: str | None, report: str | None, *, promised: bool) -> Reading:
+def reading(answer: str | None, report: str | None, *, promised: bool) -> Reading:
     """What an answer and a report say together. `report` is None when none was written, which may be `promised`."""
     if report is None:
-        found = without(runner, answer)
-        return replace(found, problems=("it wrote no report to LAYOVER_REPORT",)) if promised else found
+        return Reading(answer=answer, problems=("it wrote no report to LAYOVER_REPORT",) if promised else ())
     try:
         values = _parse(report)
     except ValueError as error:
-        return replace(without(runner, answer), problems=(f"its report cannot be read: {error}",))
-    return checked(runner, answer, values)
-
-
-def without(runner: Runner, answer: str | None) -> Reading:
-    """A reading of a run that reported nothing: the price that the runner assumes, or none."""
-    if runner.assume is None:
-        return Reading(answer=answer, cost_source=CostSource.UNREPORTED)
-    return Reading(answer=answer, cost=runner.assume, cost_source=CostSource.ASSUMED)
+        return Reading(answer=answer, problems=(f"its report cannot be read: {error}",))
+    found = checked(answer, values)
+    words = values.get("unavailable")
+    if isinstance(words, str) and words.strip():
+        return unavailable(found, words, values)
+    return found
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -68,21 +69,49 @@ def _parse_yaml(text: str) -> object:
         raise ValueError(f"it is neither JSON nor YAML ({inline(str(error), 100) or 'too deep'})") from error
 
 
-def checked(runner: Runner, answer: str | None, values: dict[str, Any], *, whose: str = "report") -> Reading:
+def checked(answer: str | None, values: dict[str, Any], *, whose: str = "report") -> Reading:
     """A reading from the values of a report, or of what else `whose` names; what cannot be true is left out."""
     problems: list[str] = []
     tokens = {name: _tokens(name, values.get(name), problems) for name in TOKENS}
-    cost = _cost(values.get("cost_usd"), tokens, problems)
-    priced = without(runner, answer) if cost is None else Reading(cost=cost, cost_source=CostSource.REPORTED)
-    return replace(
-        priced,
+    return Reading(
         answer=answer,
         model=_model(values.get("model"), problems),
         tokens_in=tokens["tokens_in"],
         tokens_cached=tokens["tokens_cached"],
+        tokens_written=tokens["tokens_written"],
         tokens_out=tokens["tokens_out"],
+        cost=_cost(values.get("cost_usd"), problems),
+        credits=_credits(values.get("credits"), problems),
         problems=tuple(f"its {whose}'s {problem}" for problem in problems),
     )
+
+
+def unavailable(found: Reading, words: str, values: dict[str, Any]) -> Reading:
+    """The reading of a program that says in `words` that it could not work; `values` may say until when."""
+    return replace(
+        found,
+        unavailable=inline(words, _REASON_CHARS),
+        reset_at=_moment(values.get("reset_at")),
+        retry_after=_number(values.get("retry_after_sec"), _YEAR),
+    )
+
+
+def _moment(value: object) -> float | None:
+    """Seconds since the epoch of a number, or of an ISO 8601 time (in UTC, where it names no zone)."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):  # YAML knows times
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    return _number(value, 1e11)
+
+
+def _number(value: object, most: float) -> float | None:
+    # The comparison is false for NaN and the infinities as well.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+    return float(value) if is_number and isinstance(value, int | float) else None
 
 
 def _tokens(name: str, value: Any, problems: list[str]) -> int | None:
@@ -96,19 +125,24 @@ def _tokens(name: str, value: Any, problems: list[str]) -> int | None:
     return int(value)
 
 
-def _cost(value: object, tokens: dict[str, int | None], problems: list[str]) -> int | None:
+def _cost(value: object, problems: list[str]) -> int | None:
     if value is None:
         return None
     try:
-        cost = costs.parse(value)
+        return costs.parse(value)
     except ValueError as error:
         problems.append(f"cost_usd {error}")
         return None
-    if cost == 0 and any(tokens.values()):
-        # Programs without a price list say 0; believing it would make the work look free.
-        problems.append("cost_usd is 0 beside real tokens, and is not believed")
+
+
+def _credits(value: object, problems: list[str]) -> Decimal | None:
+    if value is None:
         return None
-    return cost
+    number = _number(value, MAX_CREDITS)
+    if number is None:
+        problems.append(f"credits is no number between 0 and {MAX_CREDITS}")
+        return None
+    return Decimal(str(number))
 
 
 def _model(value: object, problems: list[str]) -> str | None:

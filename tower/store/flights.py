@@ -24,6 +24,8 @@ _COLUMNS: Final = frozenset(
         "note",
         "outcome",
         "ended_at",
+        "approved_at",
+        "approved_by",
     }
 )
 
@@ -88,40 +90,9 @@ def move(connection: Connection, identity: str, after: FlightState, **changes: A
     return cursor.rowcount > 0
 
 
-def queue_heads(connection: Connection, *, per_agent: int, now: float) -> list[Flight]:
-    """The next flights of every agent that has any queued and due, in the order in which each is served.
-
-    The cost grows with the number of agents, not with the length of the queue.
-    """
-    heads: list[Flight] = []
-    agent = ""
-    while found := row(
-        connection,
-        f"SELECT min(receiver) FROM flights WHERE {IN_LINE} AND receiver > ?",  # noqa: S608 (a constant)
-        (agent,),
-    ):
-        if found[0] is None:
-            break
-        agent = found[0]
-        heads += [
-            flight_of(one)
-            for one in rows(
-                connection,
-                f"SELECT * FROM flights WHERE {IN_LINE} AND receiver = ?"  # noqa: S608 (a constant)
-                " AND (not_before IS NULL OR not_before <= ?) ORDER BY priority DESC, created_at, id LIMIT ?",
-                (agent, now, per_agent),
-            )
-        ]
-    return heads
-
-
-def waiting(connection: Connection, *, limit: int = 1000) -> list[Flight]:
-    """Flights that are queued, held or parked, oldest first."""
-    sql = (
-        f"SELECT * FROM flights WHERE state IN ('queued', 'held', 'parked') AND {OPEN}"  # noqa: S608 (a constant)
-        " ORDER BY created_at, id LIMIT ?"
-    )
-    return [flight_of(found) for found in rows(connection, sql, (limit,))]
+def delay(connection: Connection, identity: str, release_at: float | None) -> None:
+    """Let a held flight be looked at again by itself at another moment."""
+    connection.execute("UPDATE flights SET release_at = ? WHERE id = ? AND state = 'held'", (release_at, identity))
 
 
 def held(connection: Connection, *reasons: HeldReason) -> list[Flight]:
@@ -129,6 +100,15 @@ def held(connection: Connection, *reasons: HeldReason) -> list[Flight]:
     sql = f"SELECT * FROM flights WHERE state = 'held' AND {OPEN} ORDER BY id"  # noqa: S608 (a constant)
     found = [flight_of(one) for one in rows(connection, sql)]
     return [flight for flight in found if not reasons or flight.held_reason in reasons]
+
+
+def may_be_released(connection: Connection, now: float) -> list[Flight]:
+    """Held flights whose time has come, or whose cause may go away without anybody saying so."""
+    sql = (
+        "SELECT * FROM flights INDEXED BY flights_held WHERE state = 'held'"
+        " AND (held_reason IN ('disk', 'ground-stop', 'environment') OR release_at <= ?) ORDER BY id"
+    )
+    return [flight_of(found) for found in rows(connection, sql, (now,))]
 
 
 def counts(connection: Connection) -> dict[str, int]:
@@ -214,12 +194,6 @@ def listing(
     return [flight_of(found) for found in rows(connection, sql, (state, state, receiver, receiver, limit))]
 
 
-def next_due(connection: Connection, now: float) -> float | None:
-    """The soonest `not_before` of a queued flight that is still ahead."""
-    found = row(connection, "SELECT min(not_before) FROM flights WHERE state = 'queued' AND not_before > ?", (now,))
-    return found[0] if found else None
-
-
 def flight_of(found: sqlite3.Row) -> Flight:
     """The record of a row of `flights`."""
     return Flight(
@@ -244,4 +218,6 @@ def flight_of(found: sqlite3.Row) -> Flight:
         note=found["note"],
         outcome=Outcome(found["outcome"]) if found["outcome"] else None,
         ended_at=found["ended_at"],
+        approved_at=found["approved_at"],
+        approved_by=found["approved_by"],
     )

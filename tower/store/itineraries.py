@@ -56,11 +56,6 @@ def uncount_run(connection: Connection, identity: str) -> None:
     connection.execute("UPDATE itineraries SET runs_started = runs_started - 1 WHERE id = ?", (identity,))
 
 
-def spend(connection: Connection, identity: str, cost: int) -> None:
-    """Charge micro-dollars to a chain."""
-    connection.execute("UPDATE itineraries SET fuel_spent = fuel_spent + ? WHERE id = ?", (cost, identity))
-
-
 def cancel(connection: Connection, identity: str, at: float) -> None:
     """Mark a chain as cancelled by a person; its flights are the caller's to end."""
     connection.execute("UPDATE itineraries SET cancelled_at = coalesce(cancelled_at, ?) WHERE id = ?", (at, identity))
@@ -84,8 +79,9 @@ def facts(connection: Connection, identity: str) -> ChainFacts:
 
 
 def costs(connection: Connection, identity: str) -> list[tuple[int | None, str | None]]:
-    """Cost (micro-dollars or None) and source of each ended run of a chain."""
-    found = rows(connection, "SELECT cost, cost_source FROM runs WHERE itinerary = ? AND state = 'ended'", (identity,))
+    """Cost (micro-dollars or None) and source of each ended run of a chain; one that never started cost nothing."""
+    sql = "SELECT cost, cost_source FROM runs WHERE itinerary = ? AND state = 'ended' AND cost_source IS NOT NULL"
+    found = rows(connection, sql, (identity,))
     return [(one["cost"], one["cost_source"]) for one in found]
 
 
@@ -107,4 +103,5 @@ def _itinerary(found: sqlite3.Row) -> Itinerary:
         parent=found["parent"],
         narrowing=None if narrowing is None else tuple(json.loads(narrowing)),
         cancelled_at=found["cancelled_at"],
+        overshot_at=found["overshot_at"],
     )

@@ -16,7 +16,8 @@ CREATE TABLE itineraries (
   spawn_generation INTEGER NOT NULL DEFAULT 0,
   parent           TEXT REFERENCES itineraries (id) ON DELETE SET NULL,
   narrowing        TEXT,
-  cancelled_at     REAL
+  cancelled_at     REAL,
+  overshot_at      REAL
 ) STRICT;
 
 CREATE INDEX itineraries_spawned ON itineraries (parent) WHERE parent IS NOT NULL;
@@ -44,19 +45,24 @@ CREATE TABLE flights (
   note           TEXT,
   outcome        TEXT,
   ended_at       REAL,
+  approved_at    REAL,
+  approved_by    TEXT,
   -- Of those that a join released together: the first of them, and the place of this one.
   joined         TEXT REFERENCES flights (id) ON DELETE CASCADE,
   place          INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX flights_of_itinerary ON flights (itinerary);
--- The queue of one agent, in the order in which it is served; ended flights do not weigh on it.
+-- A line is what one chain has queued for one agent with one priority, in the order in which it is served.
 -- Of those that a join released together, the first stands in line for all.
-CREATE INDEX flights_queued ON flights (receiver, priority DESC, created_at, id)
-  WHERE state = 'queued' AND (joined IS NULL OR joined = id);
+CREATE INDEX flights_of_line ON flights (receiver, itinerary, priority, created_at, id)
+  WHERE state = 'queued' AND not_before IS NULL AND (joined IS NULL OR joined = id);
 CREATE INDEX flights_joined ON flights (joined, place) WHERE joined IS NOT NULL;
 CREATE INDEX flights_open ON flights (state)
   WHERE state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running');
+CREATE INDEX flights_held ON flights (held_reason, priority DESC, created_at, id) WHERE state = 'held';
+CREATE INDEX flights_delayed ON flights (not_before)
+  WHERE state = 'queued' AND (joined IS NULL OR joined = id) AND not_before IS NOT NULL;
 CREATE INDEX flights_key ON flights (key, receiver, created_at) WHERE key IS NOT NULL;
 CREATE INDEX flights_sent_by ON flights (sender_ref) WHERE sender_ref IS NOT NULL;
 
@@ -74,6 +80,38 @@ CREATE TABLE waves (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX waves_open ON waves (itinerary) WHERE since IS NOT NULL AND given_up = 0;
+-- The first flight of each line, so that whose turn it is can be told without reading the queue; kept by triggers,
+-- whoever moves a flight. What is not to start before some time is in no line.
+CREATE TABLE lines (
+  receiver   TEXT NOT NULL,
+  itinerary  TEXT NOT NULL,
+  priority   INTEGER NOT NULL,
+  created_at REAL NOT NULL,
+  first      TEXT NOT NULL,
+  PRIMARY KEY (receiver, itinerary, priority)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX lines_in_order ON lines (receiver, priority DESC, created_at, first);
+
+CREATE TRIGGER flight_queued AFTER INSERT ON flights
+  WHEN NEW.state = 'queued' AND NEW.not_before IS NULL AND NEW.joined IS NULL
+BEGIN
+  INSERT INTO lines (receiver, itinerary, priority, created_at, first)
+    VALUES (NEW.receiver, NEW.itinerary, NEW.priority, NEW.created_at, NEW.id)
+    ON CONFLICT DO UPDATE SET created_at = excluded.created_at, first = excluded.first
+      WHERE (excluded.created_at, excluded.first) < (created_at, first);
+END;
+
+CREATE TRIGGER flight_moved AFTER UPDATE OF state, not_before, joined ON flights
+  WHEN OLD.state = 'queued' OR NEW.state = 'queued'
+BEGIN
+  DELETE FROM lines WHERE receiver = NEW.receiver AND itinerary = NEW.itinerary AND priority = NEW.priority;
+  INSERT INTO lines (receiver, itinerary, priority, created_at, first)
+    SELECT receiver, itinerary, priority, created_at, id FROM flights
+      WHERE state = 'queued' AND not_before IS NULL AND (joined IS NULL OR joined = id)
+        AND receiver = NEW.receiver AND itinerary = NEW.itinerary AND priority = NEW.priority
+      ORDER BY created_at, id LIMIT 1;
+END;
 
 CREATE TABLE processes (
   id           TEXT PRIMARY KEY,
@@ -146,6 +184,9 @@ CREATE TABLE runs (
   tokens_out      INTEGER,
   cost            INTEGER,
   cost_source     TEXT,
+  estimate        INTEGER,
+  reserved        INTEGER NOT NULL,
+  charged         INTEGER,
   exit_code       INTEGER,
   exit_signal     INTEGER,
   cpu_seconds     REAL,
@@ -173,6 +214,9 @@ CREATE INDEX runs_open ON runs (state) WHERE state != 'ended';
 CREATE INDEX runs_of_itinerary ON runs (itinerary);
 CREATE INDEX runs_of_process ON runs (process);
 CREATE INDEX runs_of_agent ON runs (agent, id);
+-- What an agent's last runs cost, and what all cost within a window.
+CREATE INDEX runs_priced ON runs (agent, id, cost) WHERE cost IS NOT NULL;
+CREATE INDEX runs_charged ON runs (ended_at, charged) WHERE charged > 0;
 CREATE UNIQUE INDEX runs_token ON runs (token_sha256) WHERE token_sha256 IS NOT NULL;
 
 -- A released join hands several flights to one run; a recovered flight has several runs.
@@ -215,6 +259,21 @@ CREATE TABLE help_requests (
 
 CREATE INDEX help_open ON help_requests (itinerary, fatal) WHERE resolved_at IS NULL;
 CREATE INDEX help_of_run ON help_requests (run);
+
+-- Runners that cannot work at the moment; a closed circuit has no row.
+CREATE TABLE circuits (
+  runner    TEXT PRIMARY KEY,
+  reason    TEXT NOT NULL,
+  opened_at REAL NOT NULL,
+  until     REAL NOT NULL,
+  failures  INTEGER NOT NULL,
+  probe     TEXT
+) STRICT, WITHOUT ROWID;
+
+-- Marks of the Reserve that people have been told of.
+CREATE TABLE reserve_marks (
+  percent INTEGER PRIMARY KEY
+) STRICT;
 
 CREATE TABLE events (
   seq       INTEGER PRIMARY KEY AUTOINCREMENT,
