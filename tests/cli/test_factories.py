@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tower.cli import exits
+from tower.core.confinement import BEYOND
 
 from .conftest import TOWER, Cli
 
@@ -222,7 +223,7 @@ def test_an_agent_is_explained_value_by_value(cli: Cli, build: Path) -> None:
     assert "work_dir\tlayover.work_dir\tworkspace" in lines
     enforced, advisory = lines.index("Enforced:"), lines.index("Not enforced:")
     assert "- a run is ended after 600 s" in lines[enforced:advisory]
-    assert "- it is to stay in workspace; nothing prevents it from writing elsewhere" in lines[advisory:]
+    assert f"- {BEYOND}" in lines[advisory:]
     assert lines[-1] == "MY_KEY\tmissing\tagents.writer.env_from"
 
 

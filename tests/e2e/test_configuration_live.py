@@ -228,6 +228,34 @@ def test_a_folder_of_prompts_that_vanishes_and_returns(daemon: Daemon) -> None:
     eventually(lambda: generation(daemon) == 2)
 
 
+def test_files_that_a_prompt_includes_are_followed(daemon: Daemon) -> None:
+    prompts = daemon.folder / "prompts"
+    prompts.mkdir()
+    (prompts / "one.md").write_text("Go.\n\n@include rules.md\n")
+    (prompts / "rules.md").write_text("Slowly.\n")
+    daemon.configure(ONE.format(answer="here").replace('prompt = "Go."', 'prompt_file = "one.md"'))
+    daemon.start()
+    first = daemon.landed(daemon.send("one")["id"])["runs"][0]
+    assert daemon.tower("show", first["id"], "--payload").stdout.count("Go.\n\nSlowly.\n") == 1
+    (prompts / "rules.md").write_text("Fast.\n")
+    eventually(lambda: generation(daemon) == 2)
+    second = daemon.landed(daemon.send("one")["id"])["runs"][0]
+    assert daemon.tower("show", second["id"], "--payload").stdout.count("Go.\n\nFast.\n") == 1
+    assert first["prompt_sha256"] != second["prompt_sha256"]
+    assert first["prompt_files"].keys() == second["prompt_files"].keys() == {f"{prompts}/one.md", f"{prompts}/rules.md"}
+    (prompts / "one.md").write_text("Go.\n\n@include more/rules.md\n")
+    (problem,) = eventually(lambda: daemon.api.get("/status")["problems"])
+    assert (problem["line"], "more/rules.md, which was not found" in problem["sentence"]) == (3, True)
+    (prompts / "more").mkdir()
+    (prompts / "more" / "rules.md").symlink_to("../../elsewhere.md")
+    (daemon.folder / "elsewhere.md").write_text("No.\n")
+    eventually(lambda: "leads outside" in daemon.api.get("/status")["problems"][0]["sentence"])
+    (prompts / "more" / "rules.md").unlink()
+    (prompts / "more" / "rules.md").write_text("Well.\n")
+    eventually(lambda: not daemon.api.get("/status")["problems"])
+    assert generation(daemon) == 3
+
+
 def test_no_edit_touches_a_process_that_runs(daemon: Daemon) -> None:
     gate = daemon.folder / "gate"
     agents = "".join(SLOW.format(gate=gate).replace("agents.slow", f"agents.slow{number}") for number in range(5))

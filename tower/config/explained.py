@@ -10,25 +10,29 @@ from collections.abc import Callable
 from tower.config import written
 from tower.config.written import Document
 from tower.core.bounds import bounds
+from tower.core.confinement import Abilities, confine
 from tower.core.factory import Agent, Factory
 
 
-def explained(factory: Factory, name: str, is_set: Callable[[str], bool], *, pipeline: str | None = None) -> Document:
-    """What the agent `name` is, in the chains of a pipeline if one is given. `is_set` is asked about variables.
+def explained(
+    factory: Factory, name: str, is_set: Callable[[str], bool], can: Abilities, *, pipeline: str | None = None
+) -> Document:
+    """What the agent `name` is, in the chains of a pipeline if one is given.
 
-    Raises `KeyError` for an agent that there is not.
+    `is_set` is asked about variables; `can` is how this machine can confine runs. Raises `KeyError` for a name that no
+    agent has.
     """
     agent = factory.agent_in(name, pipeline)
     return {
         "name": name,
         "values": written.agent(agent),
-        **surroundings(factory, agent, is_set),
+        **surroundings(factory, agent, is_set, can),
     }
 
 
-def surroundings(factory: Factory, agent: Agent, is_set: Callable[[str], bool]) -> Document:
+def surroundings(factory: Factory, agent: Agent, is_set: Callable[[str], bool], can: Abilities) -> Document:
     """What does not stand in its own table."""
-    said = bounds(factory, agent)
+    said = bounds(factory, agent, confine(agent, factory.runners[agent.runner], can))
     name = agent.name
     return {
         "enforced": [it.words for it in said if it.enforced],

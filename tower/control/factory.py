@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import anyio.to_thread
+
 from tower import __version__
 from tower.config import written
 from tower.config.explained import surroundings
@@ -103,11 +105,12 @@ class FactoryVerbs:
         require_person(caller, "show an agent")
         record, paused = self._agent(name), self.tower.paused.get(name)
         resident = self.tower.residents.get(name)
+        can = await anyio.to_thread.run_sync(self.tower.abilities)
         return {
             **views.agent(record, paused),
             "values": written.agent(record),
             "process": views.resident(resident, paused) if resident else None,
-            **surroundings(self.tower.factory, record, partial(is_set, environ=self.tower.environ)),
+            **surroundings(self.tower.factory, record, partial(is_set, environ=self.tower.environ), can),
         }
 
     async def pipelines(self, caller: Caller) -> views.View:

@@ -1,7 +1,7 @@
 """What keeps an agent within its bounds, in words: what is enforced, and what it could do all the same.
 
-Said before anything runs, by `tower explain`; what came of one run is on its record. The whole account stands in
-`docs/workspaces.md`.
+Said before anything runs, by `tower explain`. What a sandbox holds is `confinement`'s; what could not be enforced for
+one run is on its record. The whole account stands in `docs/workspaces.md`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tower.core.confinement import BEYOND, Confinement
 from tower.core.factory import Access, Agent, Factory
 
 
@@ -21,24 +22,23 @@ class Bound:
     """Otherwise it is kept by the agent's good will alone."""
 
 
-def bounds(factory: Factory, agent: Agent) -> tuple[Bound, ...]:
-    """What holds for the runs of an agent, what is enforced first."""
-    enforced = (*_place(factory, agent), *_limits(factory, agent), *_ALWAYS)
-    advisory = (*_outside(agent), *_NEVER)
+def bounds(factory: Factory, agent: Agent, held: Confinement) -> tuple[Bound, ...]:
+    """What holds for the runs of an agent that is confined like this, what is enforced first."""
+    refusal = (f"no run of it starts: {held.refusal}",) if held.refusal is not None else ()
+    enforced = (*refusal, _place(factory, agent), *held.enforced, *_limits(factory, agent), *_ALWAYS)
+    network = ("it has the machine's network",) if held.network and agent.network else ()
     return (
         *(Bound(words=words, enforced=True) for words in enforced),
-        *(Bound(words=words, enforced=False) for words in advisory),
+        *(Bound(words=words, enforced=False) for words in (*held.advisory, *network, BEYOND)),
     )
 
 
-def _place(factory: Factory, agent: Agent) -> Iterator[str]:
+def _place(factory: Factory, agent: Agent) -> str:
     if agent.access is Access.READ_ONLY:
-        yield f"it works in a snapshot of {agent.work_dir}, or not at all; git there moves the snapshot's refs alone"
-        yield "what it changes in its snapshot goes with it"
-    elif factory.settings.shared_writers:
-        yield f"it works in the live tree {agent.work_dir}, beside other writers"
-    else:
-        yield f"it works in the live tree {agent.work_dir}, as the only run of the tower that writes there"
+        return f"it works in a snapshot of {agent.work_dir}"
+    if factory.settings.shared_writers:
+        return f"it works in the live tree {agent.work_dir}, beside other writers"
+    return f"it works in the live tree {agent.work_dir}, as the only run of the tower that writes there"
 
 
 def _limits(factory: Factory, agent: Agent) -> Iterator[str]:
@@ -57,18 +57,4 @@ _ALWAYS = (
     "forwarded values are struck out of all that is stored of its output",
     "its processes end with it, whatever they forked or ignore",
     "the control socket takes it for an agent, never for a person",
-)
-
-
-def _outside(agent: Agent) -> Iterator[str]:
-    if agent.access is Access.READ_ONLY:
-        yield f"it could write to the live tree by its absolute path, {agent.work_dir}"
-    else:
-        yield f"it is to stay in {agent.work_dir}; nothing prevents it from writing elsewhere"
-
-
-_NEVER = (
-    "it could read in /proc what was forwarded to other runs of the tower's user, and send them signals",
-    "it can use the network",
-    "what it starts through another daemon (cron, docker, systemd) is not seen as its own",
 )

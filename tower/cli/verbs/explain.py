@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -36,10 +39,10 @@ def command(config: str, pipeline: str | None, as_json: bool, agent: str | None)
     if agent is not None and agent not in factory.agents:
         raise agents.unknown(agent, factory.agents)
     if agent is not None:
-        explained = _explained(factory, agent, pipeline)
+        (explained,) = _explained(factory, [agent], pipeline)
         screen.document(explained) if as_json else _show(explained)
         return
-    every = [_explained(factory, name, None) for name in factory.agents]
+    every = list(_explained(factory, factory.agents, None))
     if as_json:
         screen.document({"path": factory.path, "agents": every})
         return
@@ -48,11 +51,18 @@ def command(config: str, pipeline: str | None, as_json: bool, agent: str | None)
     screen.out("\n\n".join(safe.line(text) for text in paragraphs(factory, every)))
 
 
-def _explained(factory: Factory, name: str, pipeline: str | None) -> dict[str, Any]:
+def _explained(factory: Factory, names: Iterable[str], pipeline: str | None) -> Iterator[dict[str, Any]]:
+    """A document for each agent."""
     from tower.config.explained import explained
     from tower.config.variables import is_set
+    from tower.system.sandbox import abilities
 
-    return explained(factory, name, partial(is_set, environ=os.environ), pipeline=pipeline)
+    state = factory.settings.state_dir
+    # An overlay is tried on the disk where runs will have theirs, if it is there yet.
+    scratch = state if Path(state).is_dir() else tempfile.gettempdir()
+    can = abilities(os.environ.get("PATH", os.defpath), scratch)
+    for name in names:
+        yield explained(factory, name, partial(is_set, environ=os.environ), can, pipeline=pipeline)
 
 
 def _show(explained: dict[str, Any]) -> None:
