@@ -58,7 +58,7 @@ FACTORY = factory(
     agent("coder", description="writes <code>"),
     agent("reviewer", access=Access.READ_ONLY, resident=True),
     agent("herald", runner="cmd:echo secret", enabled=False),
-    agent("hermit"),
+    agent("hermit", approve=True),
     routes=(
         route("planner coder"),
         route("coder reviewer", "build"),
@@ -219,7 +219,7 @@ flowchart LR
   a1["coder<br/>claude"]:::writer
   a2[["reviewer<br/>claude<br/>read-only, resident"]]:::reader
   a3["herald<br/>cmd<br/>disabled"]:::disabled
-  a4["hermit<br/>claude<br/>out of reach"]:::writer
+  a4["hermit<br/>claude<br/>asks first, out of reach"]:::writer
   w0 ==> a0
   w1 ==> a1
   w2 ==> a2

@@ -44,6 +44,8 @@ class Card:
     read_only: bool
     resident: bool
     enabled: bool
+    approve: bool
+    """Whether flights to it wait for a person."""
     depth: int | None
     """Flights before it in its chain, at the fewest; None: nothing wakes it."""
 
@@ -62,6 +64,7 @@ class Card:
         marks = {
             "read-only": self.read_only,
             "resident": self.resident,
+            "asks first": self.approve,
             "disabled": not self.enabled,
             "out of reach": self.enabled and self.depth is None,
         }
@@ -172,6 +175,7 @@ def _card(agent: Agent, factory: Factory, reach: Extent) -> Card:
         read_only=agent.access is Access.READ_ONLY,
         resident=agent.resident,
         enabled=agent.enabled,
+        approve=agent.approve,
         depth=reach.depth.get(agent.name),
     )
 
@@ -238,6 +242,7 @@ def document(shown: FactoryMap) -> dict[str, Any]:
                 "access": "read-only" if card.read_only else "read-write",
                 "resident": card.resident,
                 "enabled": card.enabled,
+                "approve": card.approve,
                 "depth": card.depth,
             }
             for card in shown.cards

@@ -28,6 +28,7 @@ class DrawnAgent(_Shape):
     access: str = Field(description="read-write or read-only")
     resident: bool
     enabled: bool
+    approve: bool = Field(description="whether flights to it wait for a person")
     depth: int | None = Field(description="flights before it in its chain, at the fewest; null: nothing wakes it")
 
 
