@@ -206,12 +206,15 @@ def test_a_factory_is_explained_in_sentences(cli: Cli, build: Path) -> None:
     )
     assert told[1] == (
         "writer (Writes) works in the live tree workspace; its runner is cmd:cat. It takes messages from tester and a"
-        " person. It may send to nobody. Work of it that was cut off is started again."
+        " person. A chain that begins at it may spend $5.00 (its Fuel). It may send to nobody."
+        " Work of it that was cut off is started again."
     )
     assert told[2] == (
         "tester (Tests) works in a snapshot of workspace; its runner is cmd:cat. It takes messages from the pipeline"
-        " build. It may send to writer. Work of it that was cut off waits for a person (`tower recover`)."
+        " build. A chain that begins at it may spend $5.00 (its Fuel). It may send to writer."
+        " Work of it that was cut off waits for a person (`tower recover`)."
     )
+    assert told[3].endswith("All chains together may spend $100.00 in 24 h (the Reserve).")
     assert told[-1].startswith("Not set now: MY_KEY. ")
 
 

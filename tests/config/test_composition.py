@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tower.config.composition import Composed, Composition
 from tower.config.load import Loaded, load
+from tower.config.texts import Library, Text
 from tower.core.prompts import Prompt
 
 from .conftest import GOOD, Loads
@@ -316,3 +321,47 @@ def test_no_run_is_left_without_instructions(writes: Writes, tmp_path: Path, fil
     problem = only(writes(files, BUILD), tmp_path)
     assert problem.startswith("layover.toml:5:1: agents.coder.prompt_file: says nothing")
     assert when in problem
+
+
+NAMES = ("a.md", "b.md", "sub/c.md", "sub/d.md")
+TARGETS = (*NAMES, "c.md", "../a.md", "../../secret.md", "/etc/passwd", "link.md", "gone.md", "sub", '"a b', "x y")
+LINE = st.one_of(
+    st.sampled_from(["text", "", "```", "~~~", "  indented", "Tower: x"]),
+    st.builds(
+        "{} {}".format,
+        st.sampled_from(["@include", "@include(f)", "@include(!f)", "@include(g)"]),
+        st.sampled_from(TARGETS),
+    ),
+)
+FILES = st.fixed_dictionaries({name: st.lists(LINE, max_size=4).map("\n".join) for name in NAMES})
+
+
+@given(FILES)
+@settings(deadline=None)
+def test_whatever_the_files_say_they_come_to_a_prompt_or_to_places_that_say_why_not(files: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        prompts = folder / "prompts"
+        (prompts / "sub").mkdir(parents=True)
+        (folder / "secret.md").write_text("SECRET\n")
+        (prompts / "link.md").symlink_to("../secret.md")
+        for name, text in files.items():
+            (prompts / name).write_text(text)
+        library = Library(folder=folder, prompt_dir=prompts)
+        source = library.read("a.md")
+        assert isinstance(source, Text)
+        composed = Composition(library).file(source)
+        if isinstance(composed, Composed):
+            for on in ({}, {"f": True}, {"f": True, "g": True}):
+                told = composed.prompt.text(on)
+                assert "SECRET" not in told
+                code = "`" in told or "~" in told
+                assert code or "@include" not in told
+                assert composed.prompt.files(on).keys() <= {str(prompts / name) for name in NAMES}
+            return
+        assert composed
+        for fault in composed:
+            assert fault.path is not None
+            line = fault.path.read_text().split("\n")[fault.line - 1]
+            assert line.startswith("@include")
+            assert fault.hint

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tower.cli import words
+from tower.core.costs import dollars
 from tower.core.factory import Access, Position, RecoveryPolicy
 
 if TYPE_CHECKING:
-    from tower.core.factory import Agent, Factory
+    from tower.core.factory import Agent, Factory, Reserve
     from tower.core.pipelines import Pipeline
 
 _RECOVERY: Final = {
@@ -58,6 +59,8 @@ def _agent(agent: Agent, explained: dict[str, Any]) -> str:
     senders = list(explained["woken_by"])
     senders += ["a person" if way == "person" else f"the pipeline {way}" for way in explained["ways_in"]]
     told.append(f"It takes messages from {_listed(senders) or 'nobody'}.")
+    if explained["ways_in"]:
+        told.append(f"A chain that begins at it may spend {dollars(agent.fuel)} (its Fuel).")
     told.append(f"It may send to {_listed(explained['sends_to']) or 'nobody'}.")
     told.append(f"Work of it that was cut off {_RECOVERY[agent.recovery]}.")
     return " ".join(told)
@@ -69,8 +72,14 @@ def _rails(factory: Factory) -> str:
     return (
         f"An itinerary (chain) may be {words.count(settings.max_hops, 'flight')} deep and have"
         f" {words.count(settings.max_runs, 'run')}. At most {words.count(settings.max_concurrent_runs, 'run')} at once;"
-        f" {writers}."
+        f" {writers}. {_spending(factory.reserve)}"
     )
+
+
+def _spending(reserve: Reserve) -> str:
+    if reserve.limit == 0:
+        return "What all chains together spend is not limited."
+    return f"All chains together may spend {dollars(reserve.limit)} in {reserve.window_hours:g} h (the Reserve)."
 
 
 def _places(factory: Factory) -> str:
