@@ -26,7 +26,7 @@ from .conftest import GOOD, Loads
         ),
         ('a = ["x", "y]\n', (1, 11), "opens here has no closing", "where the text ends"),
         ('a = """x\\y"\n', (1, 11), "unescaped '\\'", "single quotes"),
-        ('a = "C:\\x"\n', (1, 10), "unescaped '\\'", "single quotes"),
+        ('a = "C:\\x"\n', (1, 10), "invalid hex value", "single quotes"),
         ("[agents.a]\nrunner = \n", (2, 10), "invalid value", "in quotes"),
         ("[agents.a]\nrunner = 'no", (2, 10), "opens here has no closing '", "several lines"),
         ("[agents.a]\nprompt = '''\nhalf", (2, 10), "opens here has no closing '''", "where the text ends"),

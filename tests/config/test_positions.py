@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import re
 import time
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import tomli
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -81,8 +81,16 @@ y = 1979-05-27 07:32:00
     ],
 )
 def test_places_in_a_document_of_every_shape(path: KeyPath, place: tuple[int, int]) -> None:
-    tomllib.loads(DOCUMENT)
+    tomli.loads(DOCUMENT)
     assert scan(DOCUMENT).find(path) == place
+
+
+def test_inline_tables_of_several_lines() -> None:
+    """Newer than the rest of TOML: lines, comments and a last comma in them."""
+    positions = scan('a = {\n  b = "x",  # y = 1\n  c = { d = 1,\n },\n}\ne = 2\n')
+    places = [positions.find(path) for path in (("a", "b"), ("a", "c"), ("a", "c", "d"), ("e",))]
+    assert places == [(2, 3), (3, 3), (3, 9), (6, 1)]
+    assert ("a", "y") not in positions
 
 
 def test_text_in_strings_and_comments_is_no_key() -> None:
@@ -105,7 +113,7 @@ def test_a_key_that_is_set_twice(text: str, second: tuple[int, int], first: tupl
     assert scan(text).repeat == (second, first)
 
 
-# --- against tomllib -----------------------------------------------------------------------------
+# --- against tomli -----------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c-d", "e_1", "7", '"q"', '"q.r"', "'l#t'", '"\\u0061"', '"\\""', '""', '"= ["'])
 BLANKS = st.sampled_from(["", " ", "\t", "  "])
@@ -161,7 +169,7 @@ def documents(draw: st.DrawFn) -> str:
             line = f"{opening}{draw(BLANKS)}{key}{draw(BLANKS)}{closing}"
         # A statement that does not fit what stands before it is left out, so that most documents are long.
         try:
-            tomllib.loads(text + line)
+            tomli.loads(text + line)
         except ValueError:
             continue
         text += draw(BLANKS) + line + draw(ENDS)
@@ -183,8 +191,8 @@ KEY_TOKEN = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
 
 
 @given(documents())
-def test_every_path_that_tomllib_has_is_found_where_its_name_stands(text: str) -> None:
-    tree = tomllib.loads(text)
+def test_every_path_that_tomli_has_is_found_where_its_name_stands(text: str) -> None:
+    tree = tomli.loads(text)
     positions = scan(text)
     assert positions.too_deep is None
     assert positions.repeat is None
@@ -196,7 +204,7 @@ def test_every_path_that_tomllib_has_is_found_where_its_name_stands(text: str) -
         if isinstance(path[-1], str):
             token = KEY_TOKEN.match(there)
             assert token is not None
-            assert list(tomllib.loads(f"{token[0]} = 1")) == [path[-1]]
+            assert list(tomli.loads(f"{token[0]} = 1")) == [path[-1]]
         elif isinstance(value, str):
             assert there[0] in "\"'"
         elif isinstance(value, int) and not isinstance(value, bool):
@@ -204,8 +212,8 @@ def test_every_path_that_tomllib_has_is_found_where_its_name_stands(text: str) -
 
 
 @given(documents())
-def test_no_path_is_found_that_tomllib_does_not_have(text: str) -> None:
-    known = {path for path, _ in paths_of(tomllib.loads(text))}
+def test_no_path_is_found_that_tomli_does_not_have(text: str) -> None:
+    known = {path for path, _ in paths_of(tomli.loads(text))}
     assert set(scan(text)._offsets) == known
 
 
@@ -249,7 +257,7 @@ def test_a_repeat_is_found_beside_texts_that_look_like_a_document(
 
     head = ["[t]", *text("one", before)]
     body = ["twice = 1", *text("two", between)]
-    tomllib.loads("\n".join([*head, *body]))
+    tomli.loads("\n".join([*head, *body]))
     first = len(head) + 1
     assert scan("\n".join([*head, *body, "twice = 2"])).repeat == ((first + len(body), 1), (first, 1))
     assert scan("\n".join([*head, *body, "[t]"])).repeat == ((first + len(body), 2), (1, 2))
@@ -271,7 +279,7 @@ def test_a_repeat_is_found_beside_texts_that_look_like_a_document(
         "[a.b.c.d.e.f.g.h]\n" + "i.j.k.l.m.n.o.p.q = 1",
     ],
 )
-def test_depth_is_noticed_before_tomllib_would_choke_on_it(text: str) -> None:
+def test_depth_is_noticed_before_tomli_would_choke_on_it(text: str) -> None:
     assert scan(text).too_deep is not None
 
 

@@ -6,9 +6,10 @@ What the document says is left to `tables`.
 from __future__ import annotations
 
 import re
-import tomllib
 from itertools import repeat
 from typing import Any, Final
+
+import tomli
 
 from tower.config.positions import MAX_DEPTH, Place, Positions
 from tower.config.problems import Findings
@@ -20,6 +21,7 @@ _HINTS: Final = (
     ("Expected '='", "write key = value; a table is [name]"),
     ("Expected newline", "begin each key on a line of its own, and put text in quotes"),
     ("Illegal character", "write it as an escape such as \\u0007, or remove it"),
+    ("Invalid hex value", "double the backslash, or use single quotes"),
     ("Unescaped '\\'", "double the backslash, or use single quotes"),
     ("Cannot", "the name is in use already; remove one of the two"),
     ("Unclosed", "put commas between elements, close the bracket, and look at the quotes before this place"),
@@ -44,7 +46,7 @@ def parse(source: Source, findings: Findings) -> dict[str, Any] | None:
     if _has_long_keys(source.text) and refuse_depth(source, findings):
         return None
     try:
-        document = tomllib.loads(source.text)
+        document = tomli.loads(source.text)
     except (ValueError, RecursionError) as error:
         if not refuse_depth(source, findings):
             _syntax(source, str(error), findings)

@@ -6,10 +6,10 @@ No other table can be overridden. What the values mean is left to `layout`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
+import tomli
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
@@ -110,7 +110,7 @@ def _takes_text(annotation: Any) -> bool:
 def _toml_value(text: str) -> Any:
     """The value that `text` would be in the file; text that is no TOML stays text."""
     try:
-        read = tomllib.loads(f"value = {text}")
+        read = tomli.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
     return read["value"] if read.keys() == {"value"} else text

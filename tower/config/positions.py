@@ -1,17 +1,18 @@
-"""Where each key of a TOML document stands, since `tomllib` does not say.
+"""Where each key of a TOML document stands, since `tomli` does not say.
 
 The scanner knows only as much of TOML as is needed to find keys and the ends of values. It is exact on documents that
-`tomllib` accepts, and on any other text it ends, raises nothing, and is exact up to the first mistake. Values and
-syntax errors are left to `tomllib`.
+`tomli` accepts, and on any other text it ends, raises nothing, and is exact up to the first mistake. Values and
+syntax errors are left to `tomli`.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Final, TypeAlias
+
+import tomli
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Names of tables and keys, and indices of array elements: `("routes", 0, "to")`."""
@@ -20,7 +21,7 @@ Place: TypeAlias = tuple[int, int]
 """Line and column, both counted from 1; columns are characters."""
 
 MAX_DEPTH: Final = 16
-"""Parts of a key path. The deepest key of the format has six; `tomllib` takes quadratic memory for deep keys and
+"""Parts of a key path. The deepest key of the format has six; `tomli` takes quadratic memory for deep keys and
 fails on deep values, so whoever parses a document should look at `Positions.too_deep` first."""
 
 _BLANK: Final = re.compile(r"[ \t]*")
@@ -262,6 +263,6 @@ def _name(token: str) -> str:
     if "\\" not in token:
         return token[1:-1]
     try:
-        return str(tomllib.loads(f"key = {token}")["key"])
+        return str(tomli.loads(f"key = {token}")["key"])
     except ValueError:
         return token[1:-1]
