@@ -318,6 +318,9 @@ async def test_an_edit_that_takes_the_join_away_lets_each_wake_the_receiver(scen
     async with scene.tower(*CREW, routes=edges()):
         loop = await begun(scene)
         parked = await loop.delivers("tester", "fine")
+        scene.now.factory = scene.factory(*CREW, routes=[])
+        await joins.look_at_all(scene.now)
+        assert (await scene.flight(parked)).state == FlightState.PARKED, "the route may come back"
         scene.now.factory = scene.factory(*CREW, routes=[replace(it, join=None) for it in edges()])
         await joins.look_at_all(scene.now)
         await later(0)

@@ -31,7 +31,7 @@ class _Known:
     chain: Chain
     waves: dict[str, Wave]
     free: list[str]
-    """Parked, and at no barrier any more: the configuration has another join now, or none."""
+    """Parked, and each on its own now: the configuration has the route without a join."""
 
 
 def deliver(tower: Tower, connection: Connection, flight: Flight, join: Join) -> None:
@@ -121,13 +121,15 @@ def _known(
 ) -> _Known:
     serving = usable(factory.routes, itinerary.scope)
     declared = {route.receiver: route.join for route in serving if route.join is not None} | used
+    unjoined = {(route.sender, route.receiver) for route in serving if route.join is None}
     known = {wave.receiver: wave for wave in found}
     barriers = {receiver: _barrier(receiver, join, known.get(receiver)) for receiver, join in declared.items()}
     free = []
     for one in waves.parked(connection, itinerary.id):
         barrier = barriers.get(one.receiver)
         if barrier is None or one.sender not in barrier.join.senders:
-            if not one.is_stranded:
+            # Without a route it waits for the route to come back; a chain whose pipeline is gone has none.
+            if (one.sender, one.receiver) in unjoined and not one.is_stranded:
                 free.append(one.flight)
             continue
         delivery = Delivery(

@@ -29,7 +29,10 @@ _COLUMNS: Final = frozenset(
     }
 )
 
-IN_LINE: Final = "state = 'queued' AND (joined IS NULL OR joined = id)"
+FIRST: Final = "(joined IS NULL OR joined = id)"
+"""Of those that a join released together, the first stands in line for all."""
+
+IN_LINE: Final = f"state = 'queued' AND {FIRST}"
 _OPEN_STATES: Final = WAITING | ALIVE | {FlightState.HALTED}
 
 OPEN: Final = "state IN ('queued', 'held', 'parked', 'halted', 'starting', 'running')"
@@ -96,8 +99,8 @@ def delay(connection: Connection, identity: str, release_at: float | None) -> No
 
 
 def held(connection: Connection, *reasons: HeldReason) -> list[Flight]:
-    """Held flights, of the given reasons or of all."""
-    sql = f"SELECT * FROM flights WHERE state = 'held' AND {OPEN} ORDER BY id"  # noqa: S608 (a constant)
+    """Held flights, of the given reasons or of all; of those that a join released together, the first."""
+    sql = f"SELECT * FROM flights WHERE state = 'held' AND {OPEN} AND {FIRST} ORDER BY id"  # noqa: S608 (constants)
     found = [flight_of(one) for one in rows(connection, sql)]
     return [flight for flight in found if not reasons or flight.held_reason in reasons]
 
@@ -122,7 +125,7 @@ def pending_for(connection: Connection, receiver: str) -> int:
     found = row(
         connection,
         f"SELECT count(*) FROM flights WHERE receiver = ? AND state IN ('queued', 'held') AND {OPEN}"  # noqa: S608
-        " AND (joined IS NULL OR joined = id)",
+        f" AND {FIRST}",
         (receiver,),
     )
     return int(found[0]) if found else 0

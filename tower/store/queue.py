@@ -11,7 +11,7 @@ from typing import Final
 
 from tower.core.records import Flight
 from tower.store.database import Connection, row, rows
-from tower.store.flights import IN_LINE, OPEN, flight_of
+from tower.store.flights import FIRST, IN_LINE, OPEN, flight_of
 
 DUE_AT_ONCE: Final = 256
 """Flights whose time has come that are looked at together; more than could start at once."""
@@ -56,9 +56,12 @@ def _of_agent(connection: Connection, agent: str, most: int, busy: int) -> Itera
 
 
 def waiting(connection: Connection, *, limit: int = 1000) -> list[Flight]:
-    """Flights that are queued, held or parked, those that are queued first, then by priority and age."""
+    """Flights that are queued, held or parked, those that are queued first, then by priority and age.
+
+    Of those that a join released together, the first.
+    """
     sql = (
-        f"SELECT * FROM flights WHERE state IN ('queued', 'held', 'parked') AND {OPEN}"  # noqa: S608 (a constant)
+        f"SELECT * FROM flights WHERE state IN ('queued', 'held', 'parked') AND {OPEN} AND {FIRST}"  # noqa: S608
         " ORDER BY state != 'queued', priority DESC, created_at, id LIMIT ?"
     )
     return [flight_of(found) for found in rows(connection, sql, (limit,))]
