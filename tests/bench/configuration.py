@@ -17,7 +17,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from tower.config.load import load
-from tower.config.schema import AgentTable, DefaultsTable, RouteTable, RunnerTable
+from tower.config.schema import AgentTable, DefaultsTable, RunnerTable
+from tower.config.ways import RouteTable
 
 from . import machine, served
 from .table import Row, bounded, compared

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import product
 
 from tower.config.problems import Findings
-from tower.config.schema import RouteTable
 from tower.config.tables import Tables
+from tower.config.ways import RouteTable
 from tower.core.factory import Factory
 from tower.core.routes import Join, RouteMode
 from tower.core.ways import Extent, extent, open_routes, ways_in

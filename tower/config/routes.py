@@ -14,8 +14,8 @@ from tower.config.known import nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.runners import check_placeholders
-from tower.config.schema import PipelineTable, RouteTable
 from tower.config.tables import Tables
+from tower.config.ways import PipelineTable, RouteTable
 from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.routes import Join, JoinKind, Route, RouteMode
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tower.core.factory import AGENT_NAME_PATTERN
-from tower.core.pipelines import MAX_PRIORITY
 from tower.core.runner_spec import PRESETS
 
 LONGEST_SEC: Final = 30 * 86400.0
@@ -133,23 +132,6 @@ def _include(value: str) -> str:
         raise RefusedValueError("must stay inside this file's folder", "write a pattern relative to it, without ..")
     if "**" in value:
         raise RefusedValueError("looks into folders of any depth", "write one * for each folder on the way")
-    return value
-
-
-def _join(value: Any) -> Any:
-    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if value in ("all", "any", "settled") or is_number:
-        return value
-    raise RefusedValueError(
-        'must be "all", "any", "settled", or a number', "as a number, write how many of the senders must deliver"
-    )
-
-
-def _trigger(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() & {"every", "cron", "watch"}:
-        raise RefusedValueError(
-            "starts by itself, which is not available yet", 'write "manual", and send with `tower send -p`'
-        )
     return value
 
 
@@ -330,51 +312,3 @@ class TiersTable(BaseModel):
     light: Literals = Field(default_factory=dict)
     standard: Literals = Field(default_factory=dict)
     frontier: Literals = Field(default_factory=dict)
-
-
-class RouteTable(BaseModel):
-    """`[[routes]]`."""
-
-    model_config = TABLE
-
-    senders: Ends = Field(alias="from")
-    receivers: Ends = Field(alias="to")
-    mode: Literal["async", "spawn"] = "async"
-    join: Annotated[str | int | None, BeforeValidator(_join)] = None
-    timeout_sec: OptionalLimit = None
-    accept_suspect: bool = False
-    pipelines: Ends | None = None
-
-
-class FlagTable(BaseModel):
-    """One of the `flags` of `[pipelines.NAME]`."""
-
-    model_config = TABLE
-
-    default: bool = False
-    description: Words = None
-
-
-class ChoiceTable(BaseModel):
-    """`[pipelines.NAME.agents.AGENT]`."""
-
-    model_config = TABLE
-
-    model: Words = None
-    effort: Effort = None
-    context: Words = None
-    args: Names = ()
-
-
-class PipelineTable(BaseModel):
-    """`[pipelines.NAME]`."""
-
-    model_config = TABLE
-
-    entry: Short
-    description: Words = None
-    trigger: Annotated[Literal["manual"], BeforeValidator(_trigger)] = "manual"
-    priority: Annotated[int, between(-MAX_PRIORITY, MAX_PRIORITY)] = 0
-    body: Prose = None
-    flags: dict[str, FlagTable] = Field(default_factory=dict, max_length=1000)
-    agents: dict[str, ChoiceTable] = Field(default_factory=dict, max_length=1000)

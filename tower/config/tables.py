@@ -19,15 +19,12 @@ from tower.config.positions import KeyPath
 from tower.config.problems import Findings, key_text
 from tower.config.schema import (
     AgentTable,
-    ChoiceTable,
     DefaultsTable,
     EstimateTable,
-    FlagTable,
-    PipelineTable,
-    RouteTable,
     RunnerTable,
     TiersTable,
 )
+from tower.config.ways import ChoiceTable, FlagTable, PipelineTable, RouteTable
 from tower.config.wording import describe
 from tower.core.factory import AGENT_NAME_PATTERN, RESERVED_NAMES
 

@@ -241,7 +241,7 @@ def _still_comes(chain: Chain, barrier: Barrier, now: float) -> bool:
         return False
     if barrier.so_far(Standing.PENDING):
         return True
-    ahead = _ahead(chain, but_settled=True)
+    ahead = _ahead(chain)
     return any(ahead.brings(sender, barrier.receiver) for sender in barrier.join.senders)
 
 
@@ -254,23 +254,20 @@ def _why_hopeless(chain: Chain, barrier: Barrier, now: float) -> str | None:
     there = len(barrier.so_far(Standing.GOOD, Standing.PENDING))
     if there >= barrier.join.needed:
         return None
-    ahead = _ahead(chain, but_settled=False)
+    ahead = _ahead(chain)
     coming = sum(ahead.brings(sender, barrier.receiver) for sender in barrier.missing)
     if there + coming >= barrier.join.needed:
         return None
     return f"nothing is under way any more that could make {missing} deliver"
 
 
-def _ahead(chain: Chain, *, but_settled: bool) -> reach.Reachable:
-    """What may still happen in the chain; without what only a settled barrier would let through, if it is so asked."""
-    shut = [it for it in chain.barriers.values() if not it.answered]
+def _ahead(chain: Chain) -> reach.Reachable:
+    """What may still happen in the chain, by deliveries, and by the end of work that a barrier waits for."""
     opening = []
-    for barrier in shut:
+    for barrier in chain.barriers.values():
         counted = barrier.so_far(Standing.GOOD, Standing.PENDING)
-        pending = any(it.standing is Standing.PENDING for it in counted)
-        idle = barrier.is_given_up or (but_settled and barrier.join.kind is JoinKind.SETTLED and not pending)
-        if not idle and len(counted) >= barrier.join.needed:
-            # It opens without a further delivery: when the work that it waits for has ended well.
+        if barrier.so_far(Standing.PENDING) and not barrier.answered and len(counted) >= barrier.join.needed:
+            # It opens without a further delivery: when that work has ended well.
             hops = sorted((it.hops for it in counted), reverse=True)[barrier.join.needed - 1]
             opening.append(reach.Place(agent=barrier.receiver, hops=hops))
     return reach.reachable((*chain.places, *opening), chain.routes, map(_as_seen_by_reach, chain.barriers.values()))
