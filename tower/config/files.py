@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -38,10 +37,10 @@ def read_text(path: Path, limit: int) -> str | Unreadable:
     except (OSError, ValueError) as error:
         return _refusal(error)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             return Unreadable(sentence="is not a file", hint="name an ordinary text file")
-        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
-            data = _read(file, limit + 1)
+        data = _read(descriptor, limit + 1, found.st_size)
     except OSError as error:
         return _refusal(error)
     finally:
@@ -51,10 +50,13 @@ def read_text(path: Path, limit: int) -> str | Unreadable:
     return _decoded(data)
 
 
-def _read(file: FileIO, most: int) -> bytes:
-    """At most `most` bytes: `/proc` and its like may give less than is there, and an end is an empty piece."""
+def _read(descriptor: int, most: int, size: int) -> bytes:
+    """At most `most` bytes. `size` is a guess: `/proc` and its like do not say what they hold, or give it in pieces.
+
+    No more is asked for than may be there, since room for all of it is made beforehand.
+    """
     pieces = []
-    while most and (piece := file.read(most)):
+    while most and (piece := os.read(descriptor, min(most, max(size + 1, 4096)))):
         pieces.append(piece)
         most -= len(piece)
     return b"".join(pieces)
