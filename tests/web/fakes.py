@@ -26,7 +26,7 @@ from tower.core.factory import Agent, Factory, Runner, Settings
 from tower.core.joins import Barrier, Delivery
 from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.prompts import Prompt
-from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender
+from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender, WorktreeRecord
 from tower.core.residence import Residence
 from tower.core.routes import Join, JoinKind, Route
 from tower.core.states import Cause, RunState
@@ -106,6 +106,11 @@ def story_view() -> views.View:
     }
 
 
+WORKTREE = WorktreeRecord(
+    itinerary="itn_1", live="/live", path="/t/itn_1", branch="tower/itn_1", base="c0", made_at=1.0, kept="a.txt changed"
+)
+
+
 def status_view() -> views.View:
     return {
         "version": "0",
@@ -155,6 +160,7 @@ class FakeVerbs:
             "runs": [run_view()],
             "itineraries": [itinerary_view()],
             "help": [help_view()],
+            "worktrees": [views.worktree(WORKTREE, is_used=False)],
         }
 
     async def show(self, caller: Caller, text: str, **arguments: Any) -> views.View:
@@ -185,6 +191,14 @@ class FakeVerbs:
     async def log(self, caller: Caller, text: str, **arguments: Any) -> LogPage:
         self._called("log", caller, text=text, **arguments)
         return LogPage(data=b"\xff\x00out\n", offset=10, next_offset=16, ended=True)
+
+    async def remove(self, caller: Caller, text: str, *, force: bool) -> views.View:
+        self._called("remove", caller, text=text, force=force)
+        return {"worktrees": [views.worktree(WORKTREE, is_used=False)]}
+
+    async def rescue(self, caller: Caller, text: str) -> views.View:
+        self._called("rescue", caller, text=text)
+        return {"rescued": [{"path": WORKTREE.path, "ref": "refs/tower/rescue/itn_1"}]}
 
     async def diff(self, caller: Caller, text: str, form: str) -> bytes:
         self._called("diff", caller, text=text, form=form)
@@ -284,7 +298,7 @@ class FakeVerbs:
     def control(self) -> Control:
         """All four groups are this one object."""
         every: Any = self
-        return Control(every, every, every, every, every, every, every)
+        return Control(every, every, every, every, every, every, every, every)
 
 
 class Client(http.client.HTTPConnection):

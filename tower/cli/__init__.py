@@ -20,7 +20,7 @@ from tower.cli import exits, screen
 from tower.core.errors import TowerError
 
 SECTIONS: Final = {
-    "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents"),
+    "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents", "worktrees"),
     "Before it": ("init", "validate", "explain", "graph", "prompt", "config"),
     "Work in": ("send", "wait", "cancel", "release", "recover", "retry"),
     "Looking": ("status", "ps", "queue", "show", "diff", "logs", "help-requests", "pipelines"),

@@ -31,7 +31,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     "layover": {
         "http_addr": "the API is served on the control socket alone",
         "public_hosts": "the API is served on the control socket alone",
-        "keep_worktrees_hours": "no worktrees are made",
     },
     "defaults": {
         **_SHARED,
@@ -56,7 +55,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     "pipelines.*": {
         "overlap": "every pipeline is started by hand",
         "resumes": "every pipeline is started by hand",
-        "workspace": "all chains work in the live tree",
     },
     "pipelines.*.flags.*": {},
     "pipelines.*.agents.*": {},

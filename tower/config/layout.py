@@ -58,6 +58,7 @@ def resolve_settings(
         umask=table.umask,
         retention_days=table.retention_days,
         snapshots_max=table.snapshots_max,
+        keep_worktrees_sec=table.keep_worktrees_hours * 3600,
         notify=table.notify,
         include=table.include,
         max_concurrent_runs=rails.max_concurrent_runs,

@@ -44,6 +44,7 @@ class LayoverTable(BaseModel):
     snapshots_dir: PathText | None = None
     umask: Umask = None
     retention_days: Annotated[int, between(0, 36_500)] = 90
+    keep_worktrees_hours: Annotated[float, between(0, 87_600)] = 24.0
     snapshots_max: Annotated[int, between(0, 10_000)] = 16
     notify: Names = ()
     include: Includes = ()

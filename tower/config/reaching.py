@@ -32,9 +32,24 @@ def check_reach(factory: Factory, tables: Tables, findings: Findings) -> None:
                 f"{pipeline.entry} is disabled, so that nothing can be sent along this pipeline",
                 f"enable {pipeline.entry}, or name another agent",
             )
+    _check_residents(factory, reach, findings)
     for index, checked in tables.routes.items():
         _check_use(index, checked.value, reach, findings)
         _check_joins(index, checked.value, reach, findings)
+
+
+def _check_residents(factory: Factory, reach: _Reach, findings: Findings) -> None:
+    """Refuse a resident, which works in one place, in chains that have work trees of their own."""
+    own = tuple(name for name, pipeline in factory.pipelines.items() if pipeline.own_worktrees)
+    if not own:
+        return
+    for name in sorted(reach.of(own).depth):
+        if factory.agents[name].resident:
+            findings.error(
+                ("agents", name, "resident"),
+                f"chains of {' or '.join(own)} can reach {name}, and they work in work trees of their own",
+                'remove resident, or write workspace = "shared" for that pipeline',
+            )
 
 
 def _check_use(index: int, table: RouteTable, reach: _Reach, findings: Findings) -> None:

@@ -136,6 +136,7 @@ def _pipeline(name: str, table: PipelineTable, tables: Tables, findings: Finding
         description=table.description,
         priority=table.priority,
         body=table.body,
+        own_worktrees=table.workspace == "per-itinerary",
         flags={
             flag: Flag(default=declared.default, description=declared.description)
             for flag, declared in table.flags.items()

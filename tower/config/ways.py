@@ -85,5 +85,6 @@ class PipelineTable(BaseModel):
     trigger: Annotated[Literal["manual"], BeforeValidator(_trigger)] = "manual"
     priority: Annotated[int, between(-MAX_PRIORITY, MAX_PRIORITY)] = 0
     body: Prose = None
+    workspace: Literal["shared", "per-itinerary"] = "shared"
     flags: dict[str, FlagTable] = Field(default_factory=dict, max_length=1000)
     agents: dict[str, ChoiceTable] = Field(default_factory=dict, max_length=1000)

@@ -15,6 +15,7 @@ from tower.control.itineraries import ItineraryVerbs
 from tower.control.notes import NoteVerbs
 from tower.control.own import OwnVerbs
 from tower.control.runs import RunVerbs
+from tower.control.worktrees import WorktreeVerbs
 from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import Tower
 
@@ -30,6 +31,7 @@ class Control:
     help: HelpVerbs
     own: OwnVerbs
     notes: NoteVerbs
+    worktrees: WorktreeVerbs
 
     @classmethod
     def over(
@@ -47,4 +49,5 @@ class Control:
             HelpVerbs(tower),
             OwnVerbs(tower),
             NoteVerbs(tower),
+            WorktreeVerbs(tower),
         )

@@ -29,7 +29,7 @@ from tower.engine.bus import ALL
 from tower.engine.preview import preview
 from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import Tower
-from tower.store import accounts, events, flights, lookup, runs
+from tower.store import accounts, events, flights, lookup, runs, worktrees
 from tower.store.database import Connection
 from tower.system.descriptors import shortage
 
@@ -51,12 +51,12 @@ class FactoryVerbs:
         require_person(caller, "show the status")
         tower = self.tower
 
-        def read(connection: Connection) -> tuple[dict[str, int], list[views.View], list[views.View], int]:
+        def read(connection: Connection) -> tuple[dict[str, int], list[views.View], list[views.View], int, list[str]]:
             alive = views_of(connection, runs.listing(connection, every=False, limit=1000), tower.clock())
             held = [views.flight(flight) for flight in flights.held(connection)]
-            return flights.counts(connection), alive, held, accounts.count_open(connection)
+            return flights.counts(connection), alive, held, accounts.count_open(connection), _kept_trees(connection)
 
-        counts, alive, held, wanting = await tower.store.read(read)
+        counts, alive, held, wanting, trees = await tower.store.read(read)
         stop = tower.ground_stop
         halted = counts.get(FlightState.HALTED, 0)
         factory = tower.factory
@@ -79,7 +79,7 @@ class FactoryVerbs:
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": [*tower.warnings, *_troubles(tower, halted)],
+            "warnings": [*tower.warnings, *_troubles(tower, halted), *trees],
             "agents": [views.agent(agent, tower.paused.get(agent.name)) for agent in factory.agents.values()],
             "residents": self._residents(),
             "help": wanting,
@@ -240,3 +240,12 @@ def _troubles(tower: Tower, halted: int) -> list[str]:
         else None,
     ]
     return [trouble for trouble in troubles if trouble]
+
+
+def _kept_trees(connection: Connection) -> list[str]:
+    """Work trees of chains that are over, and stay because something in them would be lost."""
+    return [
+        f"the work tree {one.path} is kept: {one.kept}; `tower worktrees remove {one.itinerary}` removes it"
+        for one in worktrees.listing(connection)
+        if one.kept is not None
+    ]

@@ -15,7 +15,7 @@ from tower.control.cancelling import end_waiting
 from tower.control.rights import require_person
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError, InvalidError, NotFoundError
-from tower.core.launch import LIVE
+from tower.core.launch import WRITTEN
 from tower.core.records import Process, Run
 from tower.core.states import RunState
 from tower.engine import conduct, joins, recover, trees
@@ -132,7 +132,7 @@ class RunVerbs:
         after = run.tree_after
         if run.tree_before is not None and after is None and run.state is not RunState.ENDED:
             after, _ = await trees.name_after(self.tower, run)
-        if run.workspace_kind != LIVE or run.tree_before is None or after is None:
+        if run.workspace_kind not in WRITTEN or run.tree_before is None or after is None:
             raise ConflictError("no-diff", f"cannot show what run {run.id} changed: {_why_unnamed(run)}")
         store = str(self.tower.state.trees)
         return await anyio.to_thread.run_sync(partial(difference, store, run.tree_before, after, Form(form)))
@@ -195,7 +195,7 @@ class RunVerbs:
 def _why_unnamed(run: Run) -> str:
     if run.workspace_kind is None:
         return "it has no place to work"
-    if run.workspace_kind != LIVE:
+    if run.workspace_kind not in WRITTEN:
         return "it worked in a snapshot, and nothing of that is kept"
     return f"the tree was not named before and after it; `tower show {run.id}` says why if there is a reason"
 

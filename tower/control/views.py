@@ -17,7 +17,7 @@ from tower.core.consequences import Consequence
 from tower.core.factory import Agent
 from tower.core.joins import Barrier, Standing
 from tower.core.pipelines import Pipeline
-from tower.core.records import Event, Flight, Itinerary, Process, Run
+from tower.core.records import Event, Flight, Itinerary, Process, Run, WorktreeRecord
 from tower.engine.tower import Resident
 
 View = dict[str, Any]
@@ -61,6 +61,19 @@ def flight(record: Flight, *, waits_for: str | None = None) -> View:
     if words:
         view["waits_for"] = words
     return view
+
+
+def worktree(record: WorktreeRecord, *, is_used: bool) -> View:
+    """The work tree of a chain."""
+    return {
+        "itinerary": record.itinerary,
+        "live": record.live,
+        "path": record.path,
+        "branch": record.branch,
+        "made_at": moment(record.made_at),
+        "in_use": is_used,
+        "kept": record.kept,
+    }
 
 
 def run(record: Run, process: Process | None, *, now: float, headline: str | None = None) -> View:

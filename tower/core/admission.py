@@ -45,7 +45,8 @@ def decide(
         decisions[flight.id] = decision
         if isinstance(decision, Start):
             agent = factory.agents[flight.receiver]
-            room.start(seat_of(agent, itinerary.id), rails.books.estimates.get(agent.name, 0))
+            own = factory.has_own_worktree(itinerary.pipeline)
+            room.start(seat_of(agent, itinerary.id, own_worktree=own), rails.books.estimates.get(agent.name, 0))
     return decisions
 
 
@@ -75,7 +76,7 @@ def _decide_one(flight: Flight, itinerary: Itinerary, factory: Factory, room: Ro
         or checks.has_slot(agent, factory, room, rails)
         or checks.within_caps(agent, factory, room)
         or checks.circuit_is_closed(agent, room, rails)
-        or checks.has_writer_seat(agent, factory, room)
+        or checks.has_writer_seat(agent, itinerary, factory, room)
         or checks.has_fuel(agent, itinerary, room, rails)
         or checks.has_reserve(agent, factory, room, rails)
         or checks.has_disk(factory, rails)

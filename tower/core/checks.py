@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tower.core.costs import dollars
 from tower.core.factory import Access, Agent, Factory
-from tower.core.rails import Decision, Hold, Rails, Refuse, Room, Wait
+from tower.core.rails import Decision, Hold, Rails, Refuse, Room, Wait, tree_of
 from tower.core.records import Flight, Itinerary
 from tower.core.states import HeldReason
 
@@ -135,12 +135,13 @@ def circuit_is_closed(agent: Agent, room: Room, rails: Rails) -> Decision | None
     return None
 
 
-def has_writer_seat(agent: Agent, factory: Factory, room: Room) -> Decision | None:
+def has_writer_seat(agent: Agent, itinerary: Itinerary, factory: Factory, room: Room) -> Decision | None:
     """Whether nobody else writes in its tree."""
     if agent.access is not Access.READ_WRITE or factory.settings.shared_writers:
         return None
-    holder = room.trees.get(agent.work_dir)
-    return None if holder is None else Wait(f"{holder} is writing in {agent.work_dir}: one writer at a time")
+    tree = tree_of(agent, itinerary.id, own_worktree=factory.has_own_worktree(itinerary.pipeline))
+    holder = room.trees.get(tree)
+    return None if holder is None else Wait(f"{holder} is writing in {tree}: one writer at a time")
 
 
 def has_fuel(agent: Agent, itinerary: Itinerary, room: Room, rails: Rails) -> Decision | None:

@@ -211,6 +211,8 @@ class Settings:
     """Of agents, in octal digits; None: the one that the tower was started with."""
     retention_days: int = 90
     """After which chains that are over are forgotten; 0: never."""
+    keep_worktrees_sec: float = 86400.0
+    """How long after its chain's end a work tree stays in any case."""
     snapshots_max: int = 16
     """Frozen trees that are kept for the next snapshot; one in use is never dropped."""
     notify: tuple[str, ...] = ()
@@ -256,6 +258,10 @@ class Factory:
             for name, agent in self.agents.items()
             if agent.resident and agent.enabled and self.runners[agent.runner].protocol is not None
         )
+
+    def has_own_worktree(self, pipeline: str | None) -> bool:
+        """Whether chains of a pipeline (None: of none) work in work trees of their own."""
+        return pipeline is not None and pipeline in self.pipelines and self.pipelines[pipeline].own_worktrees
 
     def route(self, sender: str, receiver: str, scope: Scope) -> Route | None:
         """The route from one agent to the other that serves a chain of this scope; None: there is none."""

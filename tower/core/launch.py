@@ -16,8 +16,12 @@ KEEPER_PROTOCOL: Final = 1
 
 
 LIVE: Final = "live"
+WORKTREE: Final = "worktree"
 SNAPSHOT: Final = "snapshot"
-"""Kinds of workspaces."""
+"""Kinds of workspaces: the live tree, the work tree of a chain, and a snapshot of either."""
+
+WRITTEN: Final = frozenset({LIVE, WORKTREE})
+"""Kinds that writers work in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class Workspace:
 
     path: str
     kind: str
-    """`LIVE` or `SNAPSHOT`."""
+    """`LIVE`, `WORKTREE` or `SNAPSHOT`."""
     root: str
     """The real path of the live tree that it is or was taken from."""
     repository: str | None = None

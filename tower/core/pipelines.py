@@ -44,6 +44,8 @@ class Pipeline:
     body: str | None = None
     """What its first flight says when nobody says anything else."""
     flags: Mapping[str, Flag] = field(default_factory=dict)
+    own_worktrees: bool = False
+    """Each of its chains works in a work tree of its own."""
     choices: Mapping[str, Choice] = field(default_factory=dict)
     """Agent -> what this pipeline's chains ask of it."""
 

@@ -120,13 +120,18 @@ class Room:
             self.trees.setdefault(seat.tree, seat.agent)
 
 
-def seat_of(agent: Agent, itinerary: str) -> Seat:
-    """What a run of this agent takes up."""
+def tree_of(agent: Agent, itinerary: str, *, own_worktree: bool) -> str:
+    """The tree that an agent works in, as far as it can be told before it is made."""
+    return f"the work tree of {itinerary} for {agent.work_dir}" if own_worktree else agent.work_dir
+
+
+def seat_of(agent: Agent, itinerary: str, *, own_worktree: bool = False) -> Seat:
+    """What a run of this agent takes up; `own_worktree`: its chain has work trees of its own."""
     writes = agent.access is Access.READ_WRITE
     return Seat(
         agent=agent.name,
         runner=agent.runner,
         itinerary=itinerary,
-        tree=agent.work_dir if writes else None,
+        tree=tree_of(agent, itinerary, own_worktree=own_worktree) if writes else None,
         is_turn=agent.resident,
     )

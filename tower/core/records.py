@@ -229,6 +229,21 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeRecord:
+    """The work tree of a chain: where its agents work in place of the live tree."""
+
+    itinerary: str
+    live: str
+    """Top folder of the repository that it belongs to."""
+    path: str
+    branch: str
+    base: str | None
+    made_at: float
+    kept: str | None = None
+    """Why it was not removed when it was looked at last, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What people and the tower said of an agent, beside its configuration."""
 

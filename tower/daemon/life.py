@@ -26,7 +26,7 @@ from tower.core.factory import Factory
 from tower.core.records import Event, Process, Run
 from tower.daemon.crash_points import for_keepers
 from tower.daemon.signals import tell_truth, truth, until_told
-from tower.engine import dispatcher, ground_stop, holds, joins, places, recover, residents, retention
+from tower.engine import dispatcher, ground_stop, holds, joins, places, recover, residents, retention, worktrees
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
 from tower.engine.notices import Notices
@@ -183,6 +183,7 @@ class Life:
             group.start_soon(notices.tell)
             group.start_soon(places.sweep, tower)
             group.start_soon(retention.keep, tower)
+            group.start_soon(worktrees.keep, tower)
             group.start_soon(self._follow_configuration, tower)
             group.start_soon(self._guard_state)
             manager.ready(truth(tower))

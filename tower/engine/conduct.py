@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from tower.core.failpoint import failpoint
 from tower.core.launch import KeeperPlan, Launch, Walls, Workspace
 from tower.core.outcome import DONE
 from tower.core.states import FlightState, RunState
-from tower.engine import places
+from tower.engine import places, worktrees
 from tower.engine.compose import Prepared, launch
 from tower.engine.enclosure import walls_around
 from tower.engine.finished import until_finished
@@ -49,7 +50,11 @@ async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
     try:
         try:
             failpoint("workspace.before")
+            noted: tuple[str, ...] = ()
+            if prepared.factory.has_own_worktree(prepared.chain.pipeline):
+                noted = await worktrees.enter(tower, live)
             workspace, held = await places.make(tower, live, place)
+            workspace = replace(workspace, notes=(*noted, *workspace.notes))
             failpoint("workspace.after")
             start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
             secrets = start.secrets

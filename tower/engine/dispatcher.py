@@ -124,7 +124,11 @@ def _begin(tower: Tower, prepared: Prepared, run: Run) -> None:
         run=run,
         agent=prepared.agent,
         runner=prepared.runner,
-        seat=seat_of(prepared.agent, run.itinerary),
+        seat=seat_of(
+            prepared.agent,
+            run.itinerary,
+            own_worktree=prepared.factory.has_own_worktree(prepared.chain.pipeline),
+        ),
         stopping=_told_to_everybody(tower),
     )
     tower.live[run.id] = live

@@ -23,6 +23,7 @@ from tower.core.handover import (
     new_process_note,
     recovery_note,
 )
+from tower.core.launch import WRITTEN
 from tower.core.records import Flight, Process, Run
 from tower.core.states import Cause
 from tower.engine.tower import Tower, log
@@ -144,7 +145,7 @@ def _last_words(run: Run, folder: str) -> bytes:
 
 
 def _tree(run: Run) -> Tree | None:
-    if run.workspace_kind != "live" or run.workspace is None:
+    if run.workspace_kind not in WRITTEN or run.workspace is None:
         return Tree(kind="snapshot") if run.workspace_kind else None
     try:
         changes = changes_since(run.workspace, run.base_commit)

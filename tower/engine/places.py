@@ -16,7 +16,7 @@ import anyio.to_thread
 from tower.core.confinement import Confinement, Layer, Mechanism
 from tower.core.errors import BusyError
 from tower.core.factory import Access, Agent, Factory
-from tower.core.launch import Overlay, Workspace
+from tower.core.launch import WORKTREE, Overlay, Workspace
 from tower.core.records import Run
 from tower.engine.enclosure import confinement_of
 from tower.engine.tower import FROZEN, LiveRun, Tower, log
@@ -51,6 +51,8 @@ async def make(tower: Tower, live: LiveRun, folder: Path) -> tuple[Workspace, Co
         raise BusyError("sandbox", f"cannot start {live.agent.name}: {held.refusal}")
     if held.layer is None:
         workspace = await anyio.to_thread.run_sync(partial(found, tower, live.agent, live.run))
+        if live.has_own_worktree:
+            workspace = replace(workspace, kind=WORKTREE)
     else:
         take = partial(_copy if held.layer is Layer.COPY else _frozen, tower, live, folder, held)
         workspace = await anyio.to_thread.run_sync(take, limiter=_limiter)

@@ -8,7 +8,7 @@ says `core.recovery.settle`; nothing is started again before all of the earlier 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ import anyio
 
 from tower.core.errors import ConflictError
 from tower.core.factory import Agent, RecoveryPolicy, Runner
+from tower.core.launch import LIVE, SNAPSHOT, WORKTREE
 from tower.core.prompts import Prompt
 from tower.core.rails import seat_of
 from tower.core.records import Flight, Process, Run
@@ -206,7 +207,14 @@ def live_of(tower: Tower, run: Run) -> LiveRun:
     """A run of an earlier tower, with the agent and runner as they are now."""
     agent = tower.factory.agents.get(run.agent) or _unknown(run.agent)
     runner = tower.factory.runners.get(run.runner) or Runner(name=run.runner, kind="cmd")
-    return LiveRun(run=run, agent=agent, runner=runner, seat=seat_of(agent, run.itinerary), stopping=run.stopping)
+    own = run.workspace_kind == WORKTREE
+    seat = seat_of(agent, run.itinerary, own_worktree=own)
+    if run.workspace_kind == LIVE:
+        # Where it writes, whatever the configuration says by now.
+        seat = replace(seat, tree=run.workspace)
+    elif run.workspace_kind == SNAPSHOT:
+        seat = replace(seat, tree=None)
+    return LiveRun(run=run, agent=agent, runner=runner, seat=seat, has_own_worktree=own, stopping=run.stopping)
 
 
 def _unknown(name: str) -> Agent:

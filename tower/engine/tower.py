@@ -68,6 +68,8 @@ class LiveRun:
     """As it was in the run's own generation, whatever the file says meanwhile."""
     runner: Runner
     seat: Seat
+    has_own_worktree: bool = False
+    """It works in the work tree of its chain, which `agent.work_dir` then names."""
     link: KeeperLink | None = None
     stopping: str | None = None
     """The word with which it was asked to end (cancelled, halted, stop, result)."""

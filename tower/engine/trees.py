@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from tower.core.errors import BusyError, TowerError
 from tower.core.factory import Agent
-from tower.core.launch import LIVE, Workspace
+from tower.core.launch import WRITTEN, Workspace
 from tower.core.records import Run
 from tower.core.states import Cause
 from tower.engine.tower import LiveRun, Tower, log
@@ -52,7 +52,7 @@ def watched(tower: Tower, workspace: Workspace) -> Workspace:
 
 async def name_after(tower: Tower, run: Run) -> tuple[str | None, tuple[str, ...]]:
     """The name of what a writer has left by now, and what a person should know of that; None where it has none."""
-    if run.tree_before is None or run.workspace is None or run.workspace_kind != LIVE:
+    if run.tree_before is None or run.workspace is None or run.workspace_kind not in WRITTEN:
         return None, ()
     try:
         return await _name(tower, run.workspace), ()
@@ -65,7 +65,7 @@ async def suspicion(tower: Tower, live: LiveRun, run: Run) -> tuple[str, ...]:
 
     After a restart of the tower it is not known who wrote meanwhile, and nothing is said.
     """
-    if run.tree_before is None or run.workspace_kind == LIVE:
+    if run.tree_before is None or run.workspace_kind in WRITTEN:
         return ()
     tree = live.agent.work_dir
     if run.claimed_at < tower.started_at or _writers_since(tower, tree, run.claimed_at):

@@ -135,6 +135,11 @@ def read_head(repository: Repository) -> Head:
     raise _unfit(repository.top, "its HEAD names neither a branch nor a commit", "see `git status` there")
 
 
+def resolve_ref(repository: Repository, name: str) -> str | None:
+    """The object that a ref names now, by its full name; None when there is none."""
+    return _resolve(repository, name)
+
+
 def read_refs(repository: Repository) -> Mapping[str, str]:
     """Branches, tags, remote branches and notes: full name -> object id. What is broken is left out."""
     if repository.common_dir is None:

@@ -67,6 +67,11 @@ class StateDir:
         return self.root / "door"
 
     @property
+    def worktrees(self) -> Path:
+        """Work trees of chains."""
+        return self.root / "worktrees"
+
+    @property
     def trees(self) -> Path:
         """What writers' runs found and left, so that it can be shown later."""
         return self.root / "trees"

@@ -14,12 +14,24 @@ from tower.control import Control
 from tower.web import problems
 from tower.web.access import Access
 from tower.web.gate import Gate
-from tower.web.resources import agents, events, flights, graph, help, itineraries, operation, pipelines, runs, status
+from tower.web.resources import (
+    agents,
+    events,
+    flights,
+    graph,
+    help,
+    itineraries,
+    operation,
+    pipelines,
+    runs,
+    status,
+    worktrees,
+)
 
 MAX_BODY_BYTES: Final = 1 << 20
 """The default of `layover.max_body_bytes`."""
 
-RESOURCES: Final = (status, flights, itineraries, runs, help, agents, pipelines, graph, events, operation)
+RESOURCES: Final = (status, flights, itineraries, runs, help, agents, pipelines, graph, worktrees, events, operation)
 
 
 def create_app(

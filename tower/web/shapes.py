@@ -366,6 +366,31 @@ class Status(_Shape):
     help: int = Field(description="requests for help that are open")
 
 
+class Worktree(_Shape):
+    """The work tree of a chain."""
+
+    itinerary: str
+    live: str = Field(description="top folder of the repository that it belongs to")
+    path: str
+    branch: str
+    made_at: Time
+    in_use: bool
+    kept: str | None = Field(description="why it was not removed when it was looked at last")
+
+
+class Worktrees(_Shape):
+    worktrees: list[Worktree]
+
+
+class RescuedTree(_Shape):
+    path: str
+    ref: str
+
+
+class Rescued(_Shape):
+    rescued: list[RescuedTree]
+
+
 class Recovered(_Shape):
     recovered: int
 

@@ -288,6 +288,18 @@ CREATE TABLE events (
 
 CREATE INDEX events_of_itinerary ON events (itinerary, seq) WHERE itinerary IS NOT NULL;
 
+-- Work trees of chains. A row stays until its tree is removed, whatever becomes of the chain's own records.
+CREATE TABLE worktrees (
+  itinerary TEXT NOT NULL,
+  live      TEXT NOT NULL,
+  path      TEXT NOT NULL,
+  branch    TEXT NOT NULL,
+  base      TEXT,
+  made_at   REAL NOT NULL,
+  kept      TEXT,
+  PRIMARY KEY (itinerary, live)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE generations (
   number    INTEGER PRIMARY KEY,
   digest    TEXT NOT NULL,
