@@ -14,7 +14,7 @@ from tower.config.problems import Findings
 from tower.config.schema import EFFORTS, TIERS, AgentTable
 from tower.config.tables import Tables
 from tower.core.errors import InvalidError
-from tower.core.factory import Runner
+from tower.core.factory import Factory, Runner
 from tower.core.runner_spec import parse_spec
 
 _PLACED: Final = ("model", "effort", "context")
@@ -55,24 +55,30 @@ def check_asked(name: str, table: AgentTable, inherited: Inherited, runner: Runn
     """Look at what agent `name` asks of its runner. `table` is what it says itself."""
     if table.model is not None and table.tier is not None:
         _warn_beaten(("agents", name, "tier"), findings)
-    if runner.kind == "command":
-        _check_places(name, inherited, runner, findings)
     values = inherited.values
-    if values["tier"] is not None and values["model"] is None and runner.kind == "command":
+    by_tier = values["tier"] is not None
+    if by_tier and values["model"] is None and runner.kind == "command":
         findings.warning(
             _written(name, "tier", inherited),
             f"runner {brief(runner.name)} has no model for it",
             f'write tiers = {{ {values["tier"]} = "MODEL" }} in [runners.{runner.name}];'
             " the program finds it in LAYOVER_TIER all the same",
         )
-    effort = values["effort"]
-    if effort is not None and runner.efforts.get(effort) == "":
-        closest = _closest(effort, runner)
-        findings.warning(
-            _written(name, "effort", inherited),
-            f"runner {brief(runner.name)} does not have it, so that nothing is asked",
-            f'write "{closest}", the nearest that it has' if closest else "remove it",
-        )
+    for key in _PLACED:
+        if values[key] is not None:
+            place = _written(name, "tier" if key == "model" and by_tier else key, inherited)
+            _check_place(key, values[key], values["args"], runner, place, findings)
+
+
+def check_choices(factory: Factory, findings: Findings) -> None:
+    """Look at what pipelines ask of the runners of agents in place of the agents' own."""
+    for name, pipeline in factory.pipelines.items():
+        for agent in (factory.agents[it] for it in pipeline.choices):
+            runner, choice = factory.runners[agent.runner], pipeline.choices[agent.name]
+            for key, value in choice.values.items():
+                if value is not None:
+                    place: KeyPath = ("pipelines", name, "agents", agent.name, key)
+                    _check_place(key, value, (*agent.args, *choice.args), runner, place, findings)
 
 
 def check_tools(name: str, inherited: Inherited, shared: tuple[str, ...] | None, runner: Runner, f: Findings) -> None:
@@ -95,17 +101,24 @@ def check_tools(name: str, inherited: Inherited, shared: tuple[str, ...] | None,
         )
 
 
-def _check_places(name: str, inherited: Inherited, runner: Runner, findings: Findings) -> None:
-    """Warn when the words of a command have no place for what is asked of the model."""
-    words = (*runner.command, *runner.args, *inherited.values["args"])
-    for key in _PLACED:
-        if inherited.values[key] is not None and not any(f"{{{key}}}" in word for word in words):
-            by_tier = key == "model" and inherited.values["tier"] is not None
-            findings.warning(
-                _written(name, "tier" if by_tier else key, inherited),
-                f"runner {brief(runner.name)} has no place for {'the model that it stands for' if by_tier else 'it'}",
-                f"write {{{key}}} into its command; the program finds it in LAYOVER_{key.upper()} all the same",
-            )
+def _check_place(
+    key: str, value: str, args: tuple[str, ...], runner: Runner, path: KeyPath, findings: Findings
+) -> None:
+    """Warn when a runner cannot be asked for a value of `key`, which is written at `path`."""
+    words = (*runner.command, *runner.args, *args)
+    if runner.kind == "command" and not any(f"{{{key}}}" in word for word in words):
+        findings.warning(
+            path,
+            f"runner {brief(runner.name)} has no place for {'it' if path[-1] == key else f'the {key} it stands for'}",
+            f"write {{{key}}} into its command; the program finds it in LAYOVER_{key.upper()} all the same",
+        )
+    elif key == "effort" and runner.efforts.get(value) == "":
+        closest = _closest(value, runner)
+        findings.warning(
+            path,
+            f"runner {brief(runner.name)} does not have it, so that nothing is asked",
+            f'write "{closest}", the nearest that it has' if closest else "remove it",
+        )
 
 
 def _warn_beaten(path: KeyPath, findings: Findings) -> None:

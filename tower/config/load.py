@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tower.config.agents import AgentReader
+from tower.config.asked import check_choices
 from tower.config.chains import check_flags, check_orchestrators
 from tower.config.checks import check_git, check_slots, check_ways_in
 from tower.config.document import parse, refuse_depth
@@ -127,6 +128,7 @@ def _read(
         check_named_tools(factory, tables, library, findings)
     if not findings.has_errors:
         check_reach(factory, tables, findings)
+        check_choices(factory, findings)
         check_writers(factory, tables, findings)
         check_slots(agents, settings.max_concurrent_runs, findings)
     return factory, frozenset(included.watched | library.watched)
