@@ -13,7 +13,9 @@ from pydantic_core import PydanticUndefined
 from tower.config.known import NOT_YET
 from tower.config.load import load
 from tower.config.tables import SECTIONS, TOP, accepted_keys
+from tower.core.chain import ChainState
 from tower.core.placeholders import IN_COMMANDS
+from tower.core.routes import JoinKind
 from tower.core.runner_spec import FORMS
 
 from .conftest import GOOD, Loads
@@ -142,3 +144,23 @@ def test_each_later_key_is_refused_with_what_holds_until_then(loads: Loads, sect
     found = [it for it in loads(text).problems if it.key.endswith(key)]
     assert [it.sentence for it in found] == ["is not available yet"]
     assert found[0].hint.startswith("remove it; for now: ")
+
+
+CHAINS = (Path(__file__).parents[2] / "docs" / "chains.md").read_text()
+
+
+@pytest.mark.parametrize("example", re.findall(r"```toml\n(.*?)```", CHAINS, re.DOTALL))
+def test_the_examples_of_chains_are_sound(loads: Loads, example: str) -> None:
+    names = ("analyst", "coder", "tester", "reviewer", "researcher")
+    agents = "".join(f'[agents.{name}]\nrunner = "none"\nprompt = "x"\nentry = true\n' for name in names)
+    build = "" if "[pipelines.build]" in example else '[pipelines.build]\nentry = "analyst"\n'
+    assert [str(it) for it in loads(f"{agents}{build}{example}").problems if it.is_error] == []
+
+
+def test_every_state_of_a_chain_is_told() -> None:
+    told = re.findall(r"^\| `([a-z]+)` \|", CHAINS.partition("## How a chain stands")[2], re.MULTILINE)
+    assert sorted(told) == sorted(ChainState)
+
+
+def test_every_kind_of_join_is_told() -> None:
+    assert {f'| `"{kind}"` |' in CHAINS for kind in JoinKind if kind is not JoinKind.QUORUM} == {True}
