@@ -9,25 +9,25 @@ import pytest
 
 from tower.core.callers import Caller
 from tower.core.errors import BusyError, RefusedError, TowerError
-from tower.core.records import Run
+from tower.core.records import Process, Run
 from tower.system.keeper.ancestry import place_of
 from tower.system.keeper.protocol import NAME
 from tower.web.access import Access
-from tower.web.peer import Peer
+from tower.web.peer import Peer, Remote
 
-from .conftest import TOKEN, Open, Served
-from .fakes import RUN
+from .conftest import BETWEEN, TOKEN, Open, Served
+from .fakes import PROCESS, RUN
 from .test_peer import KEEPER
 
 UID = 12345
 
 
-async def run_of_token(token: str) -> Run | None:
-    return RUN if token == TOKEN else None
+async def agent_of_token(token: str) -> Run | Process | None:
+    return {TOKEN: RUN, BETWEEN: PROCESS}.get(token)
 
 
 def access(group: str | None = None) -> Access:
-    return Access(keeper_sockets="/nowhere", run_of_token=run_of_token, socket_group=group, own_uid=UID)
+    return Access(keeper_sockets="/nowhere", agent_of_token=agent_of_token, socket_group=group, own_uid=UID)
 
 
 def peer(uid: int = UID, **more: object) -> Peer:
@@ -47,6 +47,12 @@ RUN_CALLER = Caller(name=RUN.agent, run=RUN.id)
         (peer(run=RUN.process), TOKEN, RUN_CALLER),
         (peer(doubt="it has ended"), TOKEN, RUN_CALLER),
         (peer(doubt="it has ended", starved=True), TOKEN, RUN_CALLER),
+        (peer(), BETWEEN, Caller(name=PROCESS.agent, process=PROCESS.id)),
+        (peer(run="prc_other"), BETWEEN, "foreign-token"),
+        (Remote(), TOKEN, RUN_CALLER),
+        (Remote(), BETWEEN, Caller(name=PROCESS.agent, process=PROCESS.id)),
+        (Remote(), None, "no-token"),
+        (Remote(), "wrong", "bad-token"),
         (peer(), "wrong", "bad-token"),
         (peer(), "", "bad-token"),
         (peer(uid=0), "wrong", "bad-token"),

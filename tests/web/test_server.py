@@ -29,7 +29,7 @@ async def nobody(_):
 
 async def main(folder):
     (folder / "k").mkdir()
-    access = Access(keeper_sockets=str(folder / "k"), run_of_token=nobody, own_pid=0)
+    access = Access(keeper_sockets=str(folder / "k"), agent_of_token=nobody, own_pid=0)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(folder / "tower.sock"))
     listening.listen(128)

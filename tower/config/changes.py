@@ -14,7 +14,7 @@ from tower.config.overrides import LayoverTable
 from tower.core.factory import Factory, Settings
 from tower.core.routes import Route, RouteMode
 
-RESTART: Final = ("state_dir", "socket", "socket_group", "snapshots_dir")
+RESTART: Final = ("state_dir", "socket", "socket_group", "http_addr", "snapshots_dir")
 """Keys of `[layover]` that take effect at a start alone: lock, socket and the runs' places are taken once."""
 
 _UNSHOWN: Final = frozenset({"origins", "name"})

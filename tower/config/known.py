@@ -29,8 +29,6 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "copilot": "costs are taken as a runner reports them",
     },
     "layover": {
-        "http_addr": "the API is served on the control socket alone",
-        "public_hosts": "the API is served on the control socket alone",
     },
     "defaults": {
         **_SHARED,

@@ -16,6 +16,7 @@ from tower.config.overrides import LayoverTable, overridden
 from tower.config.problems import Findings
 from tower.config.schema import DefaultsTable
 from tower.config.tables import Checked
+from tower.core import addresses
 from tower.core.factory import OnStop, Settings
 
 MAX_SOCKET_PATH: Final = 107
@@ -41,6 +42,7 @@ def resolve_settings(
     )
     _check_socket(socket, table, places, findings)
     _check_group(table.socket_group, findings)
+    _check_reach(table.http_addr, findings)
     return Settings(
         state_dir=state_dir,
         work_dir=str(real(folder / table.work_dir)),
@@ -59,6 +61,8 @@ def resolve_settings(
         retention_days=table.retention_days,
         snapshots_max=table.snapshots_max,
         keep_worktrees_sec=table.keep_worktrees_hours * 3600,
+        http_addr=table.http_addr,
+        public_hosts=table.public_hosts,
         notify=table.notify,
         include=table.include,
         max_concurrent_runs=rails.max_concurrent_runs,
@@ -98,6 +102,15 @@ def _check_group(group: str | None, findings: Findings) -> None:
             ("layover", "socket_group"),
             f"there is no group {group!r} on this machine",
             "make it (`groupadd`), or name one that `getent group` lists",
+        )
+
+
+def _check_reach(http_addr: str, findings: Findings) -> None:
+    if http_addr and not addresses.parse(http_addr).is_loopback:
+        findings.warning(
+            ("layover", "http_addr"),
+            "can be reached from other machines, and what it carries, tokens too, is not encrypted",
+            "write a loopback address, and put a proxy that speaks TLS before it",
         )
 
 

@@ -19,7 +19,19 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from tower.config.schema import TABLE, Includes, Names, Paths, PathText, Umask, Words, between, seconds
+from tower.config.schema import (
+    TABLE,
+    Hosts,
+    HttpAddress,
+    Includes,
+    Names,
+    Paths,
+    PathText,
+    Umask,
+    Words,
+    between,
+    seconds,
+)
 
 PREFIX: Final = "TOWER_LAYOVER__"
 
@@ -33,6 +45,8 @@ class LayoverTable(BaseModel):
     work_dir: PathText = "workspace"
     allowed_dirs: Paths = ()
     prompt_dir: PathText = "prompts"
+    http_addr: HttpAddress = "127.0.0.1:0"
+    public_hosts: Hosts = ()
     logbook: PathText | None = None
     socket: PathText | None = None
     socket_group: Words = None

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from tower.core import addresses
 from tower.core.factory import AGENT_NAME_PATTERN
 from tower.core.runner_spec import PRESETS
 
@@ -90,6 +91,23 @@ def _path(value: str) -> str:
     if value.startswith("~"):
         raise RefusedValueError("begins with ~, which is not expanded", "write the whole path")
     return value
+
+
+def _address(value: str) -> str:
+    if value == "":
+        return value
+    try:
+        return str(addresses.parse(value))
+    except ValueError as error:
+        raise RefusedValueError(
+            str(error), 'write an address and a port, such as "127.0.0.1:0"; "" serves no API over TCP'
+        ) from None
+
+
+def _host(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,253}|\[?[0-9A-Fa-f:.]{2,45}\]?", value):
+        raise RefusedValueError("must be the name of a host", 'write it without scheme and port, such as "tower.lan"')
+    return value.lower().rstrip(".")
 
 
 def _runner(value: str) -> str:
@@ -185,6 +203,11 @@ Includes = Annotated[
 Command = Annotated[tuple[Short, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=1000)]
 Ends = Annotated[tuple[Short, ...], BeforeValidator(_one_or_more), Field(min_length=1, max_length=1000)]
 Literals = Annotated[dict[str, Long], Field(max_length=1000)]
+
+HttpAddress = Annotated[Short, AfterValidator(_address)]
+Hosts = Annotated[
+    tuple[Annotated[Short, AfterValidator(_host)], ...], BeforeValidator(_as_tuple), Field(max_length=100)
+]
 
 Limit = Annotated[float, BeforeValidator(seconds), AfterValidator(_limit)]
 OptionalLimit = Annotated[Limit | None, BeforeValidator(_blank_is_none)]

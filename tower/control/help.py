@@ -69,7 +69,7 @@ class HelpVerbs:
 
         request, is_known = await self.tower.store.write(write)
         cuts = [cut for cut in (title.cut, text.cut) if cut]
-        return views.help_request(request) | {"duplicate": is_known, "cut": cuts}
+        return views.help_request(request) | {"duplicate": is_known, "cuts": cuts}
 
     async def listing(self, caller: Caller, *, every: bool, agent: str | None, limit: int) -> views.View:
         """Requests, newest first: the open ones, or all."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio.to_thread
 
@@ -15,13 +16,18 @@ from tower.core import accounts, costs
 from tower.core.accounts import Report
 from tower.core.callers import Caller
 from tower.core.errors import ConflictError, NotFoundError
-from tower.core.records import Itinerary, Run
+from tower.core.records import Flight, Itinerary, Run
 from tower.core.routes import RouteMode
+from tower.core.states import FlightState
+from tower.engine.looking import explain_waiting
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import accounts as stored
 from tower.store import events, flights, itineraries, lookup, runs
 from tower.store.database import Connection
 from tower.system.keeperlink import KeeperLink
+
+LOOK_AT: Final = 1000
+"""Flights of the queue that are looked at for what one of them waits for; behind these it waits for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,22 @@ class OwnVerbs:
                     }
                 )
         return {"peers": found, "hops": stands.hops}
+
+    async def after_sending(self, caller: Caller, identity: str) -> views.View:
+        """What a run is told of a flight that it has sent: hops that are left, its state, and what it waits for."""
+        run_id = require_run(caller, "look at a flight")
+
+        def read(connection: Connection) -> tuple[Flight, int]:
+            flight = flights.get(connection, identity)
+            assert flight is not None  # noqa: S101 (it was sent a moment ago)
+            return flight, _bearings(run_id, connection).hops
+
+        flight, hops = await self.tower.store.read(read)
+        words = flight.reason if flight.state is FlightState.HELD else None
+        if flight.state in (FlightState.QUEUED, FlightState.PARKED):
+            waiting = await explain_waiting(self.tower, LOOK_AT)
+            words = next((said for one, said in waiting if one.id == flight.id), None)
+        return {"hops": hops, "state": flight.state, "waits_for": words}
 
     async def standing(self, caller: Caller) -> views.View:
         """What is left: hops, Fuel with its source, runs of the chain, time of this run. Between turns: only who."""

@@ -205,6 +205,10 @@ class Settings:
     max_log_bytes: int = 256 << 20
     min_free_bytes: int = 512 << 20
     snapshots_dir: str = ""
+    http_addr: str = "127.0.0.1:0"
+    """Where the API and the door for agents are served over TCP; "" is the door alone, at a free port."""
+    public_hosts: tuple[str, ...] = ()
+    """Names by which the TCP port may be asked beside those of this machine."""
     logbook: str = ""
     """The Markdown file that all agents share, absolute."""
     umask: str | None = None

@@ -10,7 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,8 +21,10 @@ from anyio.abc import TaskGroup
 
 from tower import __version__
 from tower.control import Control
-from tower.core.errors import BusyError, RefusedError, TowerError
-from tower.core.factory import Factory
+from tower.core.addresses import LOOPBACK, MCP_PATH
+from tower.core.addresses import parse as parse_address
+from tower.core.errors import BusyError, TowerError
+from tower.core.factory import Factory, Settings
 from tower.core.records import Event, Process, Run
 from tower.daemon.crash_points import for_keepers
 from tower.daemon.signals import tell_truth, truth, until_told
@@ -33,6 +35,7 @@ from tower.engine.notices import Notices
 from tower.engine.presence import keep_seen
 from tower.engine.reload import Configuration
 from tower.engine.tower import Tower, log
+from tower.mcp.door import Door
 from tower.store import events, generations, runs
 from tower.store.database import Connection, Store
 from tower.store.residents import by_token
@@ -45,9 +48,11 @@ from tower.system.nursery import Nursery
 from tower.system.sandbox import abilities
 from tower.system.sdnotify import ServiceManager
 from tower.system.statedir import DOOR, StateDir
+from tower.system.tcp import Port, listen_at
 from tower.system.watch import changes
 from tower.web.access import Access
 from tower.web.app import create_app
+from tower.web.gate import OverTcp
 from tower.web.server import serve as serve_web
 
 GUARD_SEC: Final = 5.0
@@ -155,18 +160,35 @@ class Life:
         access = Access(
             socket_group=settings.socket_group,
             keeper_sockets=str(self.state.keepers),
-            run_of_token=partial(_run_of_token, tower),
+            agent_of_token=partial(_agent_of_token, tower),
         )
-        listener = listen(Path(settings.socket), self.lock, group=settings.socket_group)
-        door = listen(self.state.door / DOOR, self.lock)
-        try:
+        with ExitStack() as listening, self._listen_at(settings) as port:
+            listener = listen(Path(settings.socket), self.lock, group=settings.socket_group)
+            listening.callback(listener.close)
+            for_runs = listen(self.state.door / DOOR, self.lock)
+            listening.callback(for_runs.close)
             self.state.socket_path_file.write_text(f"{listener.path}\n")
-            app = create_app(control, access, max_body_bytes=lambda: tower.factory.settings.max_body_bytes)
-            async with serve_web(app, [listener.socket], for_runs=[door.socket]):
-                yield
-        finally:
-            door.close()
-            listener.close()
+            tower.mcp_url = port.address.url(MCP_PATH)
+            door = Door(control)
+            app = create_app(
+                control,
+                access,
+                max_body_bytes=lambda: tower.factory.settings.max_body_bytes,
+                over_tcp=partial(_over_tcp, tower, port.address.host, serves_api=settings.http_addr != ""),
+                door=door,
+            )
+            async with anyio.create_task_group() as group:
+                group.start_soon(door.keep)
+                async with serve_web(app, [listener.socket, port.socket], for_runs=[for_runs.socket]):
+                    yield
+                group.cancel_scope.cancel()
+
+    def _listen_at(self, settings: Settings) -> closing[Port]:
+        """The TCP port: of the API if it is wanted, of the door for agents in any case."""
+        port = listen_at(parse_address(settings.http_addr or f"{LOOPBACK}:0"), self.state.http_port)
+        if port.lost is not None:
+            log.warning("http.moved", lost=port.lost, address=str(port.address))
+        return closing(port)
 
     async def _work(self, tower: Tower, manager: ServiceManager) -> None:
         """Dispatch until told to stop, then go down as `on_stop` says."""
@@ -187,7 +209,7 @@ class Life:
             group.start_soon(self._follow_configuration, tower)
             group.start_soon(self._guard_state)
             manager.ready(truth(tower))
-            log.info("tower.ready", version=__version__, socket=tower.factory.settings.socket)
+            log.info("tower.ready", version=__version__, socket=tower.factory.settings.socket, mcp=tower.mcp_url)
             await until_told(tower, manager, self.configuration)
             group.cancel_scope.cancel()
 
@@ -237,20 +259,19 @@ def _sign_of_life(manager: ServiceManager) -> None:
     manager.watchdog()
 
 
-async def _run_of_token(tower: Tower, token: str) -> Run | None:
-    """The open run that a token was minted for, or the turn under way of a resident.
+async def _agent_of_token(tower: Tower, token: str) -> Run | Process | None:
+    """The open run that a token was minted for, the turn under way of a resident, or its process between two.
 
-    Raises `RefusedError` for a resident that has no turn.
+    It is looked for by its hash. What the time of that may tell is about the hash, and nothing about any token.
     """
+    sha256 = hash_of(token)
 
-    def read(connection: Connection) -> tuple[Run | None, Process | None]:
-        return runs.by_token(connection, hash_of(token)), by_token(connection, hash_of(token))
+    def read(connection: Connection) -> Run | Process | None:
+        return runs.by_token(connection, sha256) or by_token(connection, sha256)
 
-    run, process = await tower.store.read(read)
-    if run is None and process is not None:
-        raise RefusedError(
-            "between-turns",
-            f"cannot act for {process.agent}: no turn of its process is under way",
-            "a resident speaks for the flight that it is working on; between two of them it may do nothing",
-        )
-    return run
+    return await tower.store.read(read)
+
+
+def _over_tcp(tower: Tower, host: str, *, serves_api: bool) -> OverTcp:
+    """The address that is listened at may be asked for: no name server can give it to somebody else."""
+    return OverTcp(hosts=frozenset({host, *tower.factory.settings.public_hosts}), serves_api=serves_api)

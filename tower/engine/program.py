@@ -57,6 +57,7 @@ def environment_of(tower: Tower, program: Program) -> Environment | Missing:
         "LAYOVER_TIER": agent.tier or "",
         "LAYOVER_CONTEXT": agent.context or "",
         "LAYOVER_SOCKET": str(tower.state.door / DOOR),
+        "LAYOVER_MCP_URL": tower.mcp_url,
         "LAYOVER_RUN_TOKEN": program.token,
         "LAYOVER_REPORT": str(folder / "out" / "report"),
     }

@@ -184,6 +184,8 @@ class Tower:
     """Where snapshots are taken from. It lies where snapshots were made when the tower started."""
     wrote: dict[str, float] = field(default_factory=dict)
     """Live tree -> when a writer last gave its seat back, since the tower started."""
+    mcp_url: str = ""
+    """Where runs find the tower's tools over HTTP."""
     paused: dict[str, str] = field(default_factory=dict)
     """Agent -> who wants nothing to be started for it."""
 

@@ -49,6 +49,11 @@ class StateDir:
         return self.root / "socket.path"
 
     @property
+    def http_port(self) -> Path:
+        """One line: the TCP port that was free once, to be taken again at each start."""
+        return self.root / "http.port"
+
+    @property
     def keepers(self) -> Path:
         """The keepers' sockets. One letter, since 107 bytes are all that a socket's path may have."""
         return self.root / "k"

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from tower.core.callers import Caller
 from tower.core.errors import BusyError, RefusedError
-from tower.core.records import Run
-from tower.web.peer import Peer, read_peer
+from tower.core.records import Process, Run
+from tower.web.peer import Peer, Remote, read_peer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,35 +27,44 @@ class Access:
 
     keeper_sockets: str
     """Folder of the keepers' sockets: a keeper with another one belongs to another tower."""
-    run_of_token: Callable[[str], Awaitable[Run | None]]
-    """A token -> the run alive that it was minted for; of a resident, its turn. Raises `RefusedError` between turns."""
+    agent_of_token: Callable[[str], Awaitable[Run | Process | None]]
+    """A token -> the run alive that it was minted for; of a resident its turn, and between two its process."""
     socket_group: str | None = None
     own_uid: int = field(default_factory=os.geteuid)
     own_pid: int = field(default_factory=os.getpid)
 
-    def look(self, connection: socket.socket) -> Peer:
+    def look(self, connection: socket.socket) -> Peer | Remote:
         """Who made this connection. Raises `OSError` when it is closed by now."""
+        if connection.family != socket.AF_UNIX:
+            return Remote()
         return read_peer(connection, self.keeper_sockets, self.own_pid)
 
-    async def caller(self, peer: Peer, token: str | None) -> Caller:
-        """The caller behind a request. Raises `RefusedError`; `BusyError` when it cannot be told just now."""
-        self._admit(peer)
+    async def caller(self, peer: Peer | Remote, token: str | None, *, agents_only: bool = False) -> Caller:
+        """The caller behind a request; with `agents_only`, people are refused as well.
+
+        Raises `RefusedError`; `BusyError` when it cannot be told just now.
+        """
+        if isinstance(peer, Peer):
+            self._admit(peer)
         if token is None:
+            if isinstance(peer, Remote) or agents_only:
+                raise _no_token(is_door=agents_only)
             return _person(peer)
-        run = await self.run_of_token(token)
-        if run is None:
+        found = await self.agent_of_token(token)
+        if found is None:
             raise RefusedError(
                 "bad-token",
                 "cannot tell which run asks: its token is unknown, or its run is over",
                 "a token holds from its run's start to its end; people need none",
             )
-        if peer.run not in (None, run.id, run.process):
+        run, process = (found.id, found.process) if isinstance(found, Run) else (None, found.id)
+        if isinstance(peer, Peer) and peer.run not in (None, run, process):
             raise RefusedError(
                 "foreign-token",
-                f"cannot speak for run {run.id}: the caller belongs to run {peer.run}",
+                f"cannot speak for run {run or process}: the caller belongs to run {peer.run}",
                 "use the LAYOVER_RUN_TOKEN that this run was given",
             )
-        return Caller(name=run.agent, run=run.id)
+        return Caller(name=found.agent, run=run, process=None if run else process)
 
     def _admit(self, peer: Peer) -> None:
         if peer.uid in (self.own_uid, 0) or self._group() in peer.groups:
@@ -71,6 +80,14 @@ class Access:
             return grp.getgrnam(self.socket_group).gr_gid if self.socket_group else None
         except KeyError:
             return None
+
+
+def _no_token(*, is_door: bool) -> RefusedError:
+    if is_door:
+        hint = "this is for agents: send `Authorization: Bearer` and the LAYOVER_RUN_TOKEN of the run"
+    else:
+        hint = "people ask on the control socket, by `tower` or `curl --unix-socket`; a run shows its token"
+    return RefusedError("no-token", "cannot tell who asks: the request shows no token", hint)
 
 
 def _person(peer: Peer) -> Caller:

@@ -8,12 +8,15 @@ from typing import Any, Final
 import anyio
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from tower import __version__
 from tower.control import Control
+from tower.core.addresses import MCP_PATH
 from tower.web import problems
 from tower.web.access import Access
-from tower.web.gate import Gate
+from tower.web.gate import Gate, OverTcp
 from tower.web.resources import (
     agents,
     events,
@@ -35,11 +38,17 @@ RESOURCES: Final = (status, flights, itineraries, runs, help, agents, pipelines,
 
 
 def create_app(
-    control: Control, access: Access, *, max_body_bytes: Callable[[], int] = lambda: MAX_BODY_BYTES
+    control: Control,
+    access: Access,
+    *,
+    max_body_bytes: Callable[[], int] = lambda: MAX_BODY_BYTES,
+    over_tcp: Callable[[], OverTcp] = OverTcp,
+    door: ASGIApp | None = None,
 ) -> FastAPI:
-    """The API over the verbs of `control`.
+    """The API over the verbs of `control`; `door` is what stands at `/mcp`.
 
-    `max_body_bytes` is asked at each request for the greatest body of a flight, in bytes: a reload may change it.
+    `max_body_bytes` is asked at each request for the greatest body of a flight, in bytes, and `over_tcp` for what
+    holds over TCP: a reload may change both.
     """
     app = FastAPI(
         title="Tower",
@@ -56,8 +65,10 @@ def create_app(
     app.state.closing = anyio.Event()
     for resource in RESOURCES:
         app.include_router(resource.router)
+    if door is not None:
+        app.router.routes.append(Route(MCP_PATH, door, include_in_schema=False))
     problems.install(app)
-    app.add_middleware(Gate, access=access, max_body_bytes=max_body_bytes)
+    app.add_middleware(Gate, access=access, max_body_bytes=max_body_bytes, over_tcp=over_tcp)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
     return app
 

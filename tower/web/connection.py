@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from tower.core.errors import InvalidError
 from tower.web import problems
-from tower.web.peer import Peer
+from tower.web.peer import Peer, Remote
 
 HEAD_SEC: Final = 10.0
 """From the connection, or the first byte of a further request, to the end of its headers."""
@@ -28,7 +28,9 @@ HEAD_BYTES: Final = 64 << 10
 class Connection(HttpToolsProtocol):
     """What uvicorn does with a connection, and nothing that waits or grows for ever."""
 
-    def __init__(self, config: Config, server_state: ServerState, peer: Peer, on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, config: Config, server_state: ServerState, peer: Peer | Remote, on_lost: Callable[[], None]
+    ) -> None:
         """`peer` is put into the state of each request; `on_lost` is called when the connection is over."""
         super().__init__(config, server_state, {"peer": peer})
         self.peer = peer

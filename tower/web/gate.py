@@ -7,17 +7,20 @@ is short enough, arrives in time and is text.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tower.core.addresses import MCP_PATH
 from tower.core.errors import InvalidError, RefusedError, TowerError
 from tower.web import problems
 from tower.web.access import Access
-from tower.web.origin import check_origin
-from tower.web.peer import Peer
+from tower.web.origin import check_origin, check_public
+from tower.web.peer import Peer, Remote
 
 JSON_GROWTH: Final = 6
 """JSON may write one byte of text as six (`\\u001b`)."""
@@ -31,6 +34,19 @@ BODY_SEC: Final = 30.0
 DISCARD_BYTES: Final = 16 << 20
 DISCARD_SEC: Final = 1.0
 """Of a request that is refused so much is read and dropped, so that a client that writes before it reads is told."""
+
+
+HEALTH_PATH: Final = "/health"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTcp:
+    """What holds for requests over TCP."""
+
+    hosts: frozenset[str] = frozenset()
+    """Names and addresses that may be asked for, beside those of this machine's loopback."""
+    serves_api: bool = False
+    """False: the door for agents alone."""
 
 
 class _GoneError(Exception):
@@ -53,11 +69,19 @@ class _Incoming:
 class Gate:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, access: Access, max_body_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        access: Access,
+        max_body_bytes: Callable[[], int],
+        over_tcp: Callable[[], OverTcp],
+    ) -> None:
         """`max_body_bytes` is the greatest body of a flight, in bytes of UTF-8."""
         self._app = app
         self._access = access
         self._max_body_bytes = max_body_bytes
+        self._over_tcp = over_tcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,21 +90,40 @@ class Gate:
         headers = Headers(scope=scope)
         incoming = _Incoming(receive, headers)
         try:
-            peer = scope["state"].get("peer")
-            if not isinstance(peer, Peer):
-                raise RefusedError("no-socket", "cannot tell who asks: this is not the control socket")
-            check_origin(headers.getlist("host"), headers.getlist("origin"))
-            scope["state"]["caller"] = await self._access.caller(peer, _bearer(headers))
+            await self._find_caller(scope, headers)
             if scope["method"] == "POST":
                 receive = await self._read_body(headers, incoming)
         except _GoneError:
             return
         except TowerError as error:
             await _discard(headers, incoming)
-            response = problems.answer(problems.describe(error), {"connection": "close"})
+            problem = problems.describe(error)
+            asks = {"www-authenticate": "Bearer"} if problem.status == HTTPStatus.UNAUTHORIZED else {}
+            response = problems.answer(problem, asks | {"connection": "close"})
             await response(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    async def _find_caller(self, scope: Scope, headers: Headers) -> None:
+        """Put the caller into the request's state. Raises `RefusedError` and `BusyError`."""
+        peer, path = scope["state"].get("peer"), scope["path"]
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if isinstance(peer, Peer):
+            check_origin(hosts, origins)
+        elif isinstance(peer, Remote):
+            rules = self._over_tcp()
+            check_public(hosts, origins, rules.hosts)
+            if path == HEALTH_PATH and scope["method"] == "GET":
+                return  # whoever asks; it tells nothing but that the tower lives
+            if path != MCP_PATH and not rules.serves_api:
+                raise RefusedError(
+                    "not-over-tcp",
+                    "cannot serve the API over TCP: it is switched off",
+                    'ask on the control socket, or give an address in [layover] http_addr (it is "")',
+                )
+        else:
+            raise RefusedError("no-socket", "cannot tell who asks: this is no socket of the tower's")
+        scope["state"]["caller"] = await self._access.caller(peer, _bearer(headers), agents_only=path == MCP_PATH)
 
     async def _read_body(self, headers: Headers, incoming: _Incoming) -> Receive:
         """Read the body and return a `receive` that hands it on whole."""

@@ -49,6 +49,13 @@ class Peer:
         return self.run is None and self.doubt is None
 
 
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """The other end of a TCP connection: whoever it is, only a token says so."""
+
+    may_be_a_person = False
+
+
 def read_peer(connection: socket.socket, keeper_sockets: str, own_pid: int) -> Peer:
     """Read who connected to this tower, whose keepers have their sockets in the folder `keeper_sockets`.
 

@@ -29,6 +29,7 @@ STATUSES: Final[dict[type[TowerError], int]] = {
 STATUSES_BY_CODE: Final = {
     "malformed": 400,
     "bad-token": 401,
+    "no-token": 401,
     "slow-request": 408,
     "too-large": 413,
     "media-type": 415,

@@ -24,6 +24,7 @@ from tower.core.errors import BusyError
 from tower.web import problems
 from tower.web.access import Access
 from tower.web.connection import Connection, make_config
+from tower.web.peer import Peer
 from tower.web.stream import closing_of
 
 CONNECTIONS: Final = 512
@@ -133,7 +134,7 @@ class _Server:
         """Find out who it is, and serve it if there is room."""
         try:
             peer = self._access.look(connection)
-            if is_for_runs and peer.may_be_a_person:
+            if is_for_runs and isinstance(peer, Peer) and peer.may_be_a_person:
                 peer = replace(peer, doubt="it came through the socket for runs")
             if self._is_crowded(run=not peer.may_be_a_person):
                 _turn_away(connection, _CROWDED)
