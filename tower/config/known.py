@@ -28,8 +28,7 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
         "rates": "costs are taken as a runner reports them",
         "copilot": "costs are taken as a runner reports them",
     },
-    "layover": {
-    },
+    "layover": {},
     "defaults": {
         **_SHARED,
         "fuel_action": "chains are bounded by max_hops and max_runs",
