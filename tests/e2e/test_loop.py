@@ -119,3 +119,57 @@ def test_the_story_names_who_sent_what_to_whom(daemon: Daemon) -> None:
     assert "reviewer -> developer" in lines
     assert "pipeline\tfeature" in shown
     assert "state\twaiting" in shown
+
+
+RESIDENT = """
+[agents.asker]
+description = "Asks two"
+runner = "fake:{script}"
+prompt = "Ask."
+entry = true
+[agents.left]
+description = "Answers"
+runner = "fake:{script}"
+prompt = "Answer."
+[agents.right]
+description = "Answers"
+runner = "fake:{script}"
+prompt = "Answer."
+[agents.stays]
+description = "Hears both"
+runner = "fake:{script}"
+prompt = "Hear."
+resident = true
+[[routes]]
+from = "asker"
+to = ["left", "right"]
+[[routes]]
+from = ["left", "right"]
+to = "stays"
+join = "all"
+"""
+
+SCRIPT = """
+[[agents.asker.call]]
+steps = [{ send = { to = "left", body = "?" } }, { send = { to = "right", body = "?" } }]
+[[agents.left.call]]
+steps = [{ send = { to = "stays", body = "left is well" } }]
+[[agents.right.call]]
+steps = [{ send = { to = "stays", body = "right is well" } }]
+[[agents.stays.call]]
+steps = [{ echo = "stdin" }]
+"""
+
+
+def test_a_join_is_one_turn_of_a_resident(daemon: Daemon) -> None:
+    script = daemon.folder / "script.toml"
+    script.write_text(SCRIPT)
+    daemon.configure(RESIDENT.format(script=script), defaults='writers = "shared"')
+    daemon.start()
+    flight = daemon.send("asker")
+    told = eventually(lambda: done if (done := story(daemon, flight["itinerary"]))["state"] == "finished" else None)
+    (turn,) = [run for run in told["runs"] if run["agent"] == "stays"]
+    assert (turn["turn"], turn["outcome"], len(turn["flights"])) == (1, "succeeded", 2)
+    answer = daemon.answer(turn["id"])
+    assert answer.index("left is well") < answer.index("right is well")
+    assert {it["outcome"] for it in told["flights"]} == {"succeeded"}
