@@ -129,6 +129,8 @@ async def test_a_loop_turns_and_hops_are_those_of_the_longest_way(scene: Scene) 
 
 
 async def test_a_sender_that_fails_strands_the_others_at_once_and_a_person_can_release(scene: Scene) -> None:
+    from control.verbs import verbs
+
     async with scene.tower(*CREW, routes=edges()):
         loop = await begun(scene)
         parked = await loop.delivers("tester", "fine")
@@ -140,7 +142,12 @@ async def test_a_sender_that_fails_strands_the_others_at_once_and_a_person_can_r
         assert await loop.state() is ChainState.STALLED
         (event,) = [it for it in await scene.events() if it.type == "join.given-up"]
         assert (event.agent, event.data["missing"], event.data["flights"]) == ("dev", ["reviewer"], [parked])
+        status = await verbs(scene).factory.status(ANN)
+        (warning,) = [it for it in status["warnings"] if "was given up" in it]
+        assert f"`tower release {stranded.itinerary} dev`" in warning
+        assert not status["well"]
         await loop.released()
+        assert (await verbs(scene).factory.status(ANN))["well"]
         _, woken = await loop.devs()
         assert woken.flights == (parked,)
         await scene.keepers.started[woken.id].exits(0)
@@ -338,6 +345,7 @@ async def test_cancelling_what_is_parked_what_is_missing_or_all(scene: Scene) ->
         assert (await scene.flight(reviewed)).state == FlightState.STRANDED
         story = await verbs(scene).itineraries.cancel(ANN, (await scene.flight(reviewed)).itinerary)
         assert story["state"] == ChainState.CANCELLED
+        assert (await verbs(scene).factory.status(ANN))["well"]
         assert await loop.states() == [
             "ann -> dev landed",
             "dev -> tester landed",

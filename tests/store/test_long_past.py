@@ -47,13 +47,14 @@ ASKED: dict[str, Callable[[Connection], object]] = {
     "the facts of a chain": lambda it: itineraries.facts(it, "itn_1"),
     "the newest event of a chain": lambda it: events.last_seq(it, itinerary="itn_1"),
     "chains with a barrier that waits": waves.waiting_chains,
+    "joins that were given up": waves.given_up,
     "what is parked": lambda it: waves.parked(it, "itn_1"),
     "where a chain is alive": lambda it: waves.places(it, "itn_1"),
     "what follows from what": lambda it: waves.follows_from(it, "run_1", "flt_1"),
 }
 
 GROWING = ("flights", "runs", "itineraries", "events", "run_flights", "waves")
-OF_WHAT_IS_OPEN = ("flights_held", "flights_delayed", "flights_open", "runs_open", "waves_open")
+OF_WHAT_IS_OPEN = ("flights_held", "flights_delayed", "flights_open", "runs_open", "waves_open", "waves_given_up")
 
 
 @pytest.fixture

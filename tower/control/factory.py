@@ -29,7 +29,7 @@ from tower.engine.bus import ALL
 from tower.engine.preview import preview
 from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import Tower
-from tower.store import accounts, events, flights, lookup, runs, worktrees
+from tower.store import accounts, events, flights, lookup, runs, waves, worktrees
 from tower.store.database import Connection
 from tower.system.descriptors import shortage
 
@@ -51,12 +51,15 @@ class FactoryVerbs:
         require_person(caller, "show the status")
         tower = self.tower
 
-        def read(connection: Connection) -> tuple[dict[str, int], list[views.View], list[views.View], int, list[str]]:
+        def read(
+            connection: Connection,
+        ) -> tuple[dict[str, int], list[views.View], list[views.View], int, list[str], list[str]]:
             alive = views_of(connection, runs.listing(connection, every=False, limit=1000), tower.clock())
             held = [views.flight(flight) for flight in flights.held(connection)]
-            return flights.counts(connection), alive, held, accounts.count_open(connection), _kept_trees(connection)
+            wanting = accounts.count_open(connection)
+            return flights.counts(connection), alive, held, wanting, _stalled(connection), _kept_trees(connection)
 
-        counts, alive, held, wanting, trees = await tower.store.read(read)
+        counts, alive, held, wanting, stalled, trees = await tower.store.read(read)
         stop = tower.ground_stop
         halted = counts.get(FlightState.HALTED, 0)
         factory = tower.factory
@@ -65,7 +68,7 @@ class FactoryVerbs:
             "pid": os.getpid(),
             "started_at": views.moment(tower.started_at),
             "state": "stopping" if tower.stopping else "draining" if tower.draining else "running",
-            "well": not (tower.problems or stop or held or halted or wanting or self._is_ailing()),
+            "well": not (tower.problems or stop or held or halted or wanting or stalled or self._is_ailing()),
             "generation": {
                 "number": factory.generation,
                 "digest": factory.digest,
@@ -79,7 +82,7 @@ class FactoryVerbs:
             "holds": held,
             "problems": [views.problem(problem) for problem in tower.problems],
             "needs_restart": list(tower.needs_restart),
-            "warnings": [*tower.warnings, *_troubles(tower, halted), *trees],
+            "warnings": [*tower.warnings, *_troubles(tower, halted), *stalled, *trees],
             "agents": [views.agent(agent, tower.paused.get(agent.name)) for agent in factory.agents.values()],
             "residents": self._residents(),
             "help": wanting,
@@ -240,6 +243,15 @@ def _troubles(tower: Tower, halted: int) -> list[str]:
         else None,
     ]
     return [trouble for trouble in troubles if trouble]
+
+
+def _stalled(connection: Connection) -> list[str]:
+    """Joins that were given up, with what they had."""
+    return [
+        f"the join before {one.receiver} in {one.itinerary} was given up: `tower show {one.itinerary}` says why,"
+        f" `tower release {one.itinerary} {one.receiver}` wakes it with what is there"
+        for one in waves.given_up(connection)
+    ]
 
 
 def _kept_trees(connection: Connection) -> list[str]:

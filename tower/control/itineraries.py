@@ -61,6 +61,7 @@ class ItineraryVerbs:
             itineraries.cancel(connection, identity, tower.clock())
             for flight in flights.of_itinerary(connection, identity):
                 end_waiting(tower, connection, flight, person=caller.name)
+            joins.look(tower, connection, identity)
             events.append(connection, tower.event("itinerary.cancelled", itinerary=identity, by=caller.name))
             return identity
 

@@ -195,7 +195,7 @@ def _go_on(
             number=one.wave,
             answered=one.answered,
             since=one.since if one.parked else None,
-            is_given_up=one.is_given_up,
+            is_given_up=one.is_given_up and bool(one.parked),
             due_at=one.due_at,
         )
         if now != wave or (receiver not in known.waves and one.parked):

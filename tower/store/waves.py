@@ -67,6 +67,12 @@ def waiting_chains(connection: Connection, *, due_by: float | None = None) -> li
     return [found[0] for found in rows(connection, sql, (due_by, due_by))]
 
 
+def given_up(connection: Connection, *, limit: int = 100) -> list[Wave]:
+    """Barriers that were given up with what they hold, those of the newest chains first."""
+    sql = "SELECT * FROM waves INDEXED BY waves_given_up WHERE given_up = 1 ORDER BY itinerary DESC, receiver LIMIT ?"
+    return [_wave(found) for found in rows(connection, sql, (limit,))]
+
+
 def parked(connection: Connection, itinerary: str) -> list[Parked]:
     """What waits at the barriers of a chain, or was given up with them, in the order in which it was sent."""
     sql = (

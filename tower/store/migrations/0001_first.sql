@@ -79,6 +79,7 @@ CREATE TABLE waves (
   PRIMARY KEY (itinerary, receiver)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX waves_given_up ON waves (itinerary) WHERE given_up = 1;
 CREATE INDEX waves_open ON waves (itinerary) WHERE since IS NOT NULL AND given_up = 0;
 -- The first flight of each line, so that whose turn it is can be told without reading the queue; kept by triggers,
 -- whoever moves a flight. What is not to start before some time is in no line.
