@@ -85,6 +85,7 @@ def run(**changes: Any) -> Document:
         "stopping": None,
         "pid": 4711,
         "folder": "/f/.layover/hangars/writer/" + RUN,
+        "cgroup": None,
         "process": RUN.replace("run_", "prc_"),
         "turn": None,
         "out_from": None,

@@ -60,8 +60,9 @@ class Daemon:
         ):
             subprocess.run(["git", "-C", str(self.tree), *command], check=True)
 
-    def start(self, *, environ: Mapping[str, str] | None = None) -> None:
-        """Start the tower and return when it says that it is ready."""
+    def start(self, *, environ: Mapping[str, str] | None = None, cgroup: Path | None = None) -> None:
+        """Start the tower, in a control group if one is named, and return when it says that it is ready."""
+        inside = ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(cgroup)] if cgroup else []
         path = self.folder / "n"
         path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
@@ -69,7 +70,7 @@ class Daemon:
             notices.settimeout(0.2)
             with self.log.open("ab") as log:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", "tower", "serve", "--config", str(self.config)],
+                    [*inside, sys.executable, "-m", "tower", "serve", "--config", str(self.config)],
                     env=self.environ | {"NOTIFY_SOCKET": str(path)} | dict(environ or {}),
                     stdin=subprocess.DEVNULL,
                     stdout=log,

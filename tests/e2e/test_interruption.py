@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
+from cgroup import group
 
 from e2e.daemon_process import Daemon, eventually
+from tower.system import cgroups, procfs
 
 GATED = """
 [agents.gated]
@@ -307,3 +310,53 @@ def test_a_tower_killed_after_the_commit_of_a_send_keeps_the_flight(daemon: Daem
     assert again.returncode == 0
     assert len(daemon.api.get("/flights")["flights"]) == 1
     assert len(starts(daemon)) == 1
+
+
+ESCAPES = """
+import os, time
+for _ in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.execve("/bin/sleep", ["sleep", "600"], {})
+time.sleep(600)
+"""
+
+
+def test_with_a_control_group_nothing_escapes_though_tower_and_keeper_are_killed_at_once(daemon: Daemon) -> None:
+    """Its environment and its session are shed, and the parent that would get it back is dead."""
+    (daemon.folder / "escapes.py").write_text(ESCAPES)
+    daemon.configure(
+        f"""
+[agents.flees]
+description = "Leaves everything behind"
+runner = "cmd:{sys.executable} {daemon.folder}/escapes.py"
+prompt = "Go."
+entry = true
+recovery = "manual"
+"""
+    )
+
+    def sleepers() -> list[int]:
+        found = [pid for pid in cgroups.members(str(given)) if procfs.cmdline(pid) == ["sleep", "600"]]
+        return found if len(found) == 2 else []
+
+    with group() as given:
+        os.setxattr(given, "trusted.delegate", b"1")
+        daemon.start(cgroup=given)
+        flight = daemon.send("flees")["id"]
+        escaped = eventually(sleepers)
+        run = daemon.last_run(flight)
+        assert run["cgroup"] == str(given / f"tower-{run['id'].partition('_')[2]}")
+        assert "in a control group of their own" in daemon.tower("show", run["id"]).stdout
+        (keeper,) = daemon.keepers()
+        os.kill(keeper, signal.SIGSTOP)
+        daemon.kill()
+        os.kill(keeper, signal.SIGKILL)
+        daemon.start(cgroup=given)
+        held = daemon.until(flight, lambda one: one["state"] == "held")
+        assert held["held_reason"] == "recovery"
+        assert [pid for pid in escaped if procfs.start_ticks(pid) and not procfs.is_zombie(pid)] == []
+        assert [path.name for path in given.iterdir() if path.is_dir()] == []
+        daemon.kill()

@@ -101,6 +101,7 @@ class Link:
         self.keeper = keeper
         self.pid, self.ticks, self.protocol = keeper.pid, keeper.ticks, keeper.protocol
         self.agent_pid, self.agent_ticks = NOBODY, 1
+        self.is_grouped = False
         self.is_closed = False
         self._words: deque[Word | None] = deque()
         self._news = anyio.Event()
@@ -354,6 +355,7 @@ class Scene:
             environ={"PATH": os.environ["PATH"], "HOME": "/nowhere"} | dict(environ),
             umask=0o022,
             descriptors=1024,
+            cgroup=None,
             redaction=Redaction(),
             ballast=Ballast(self.state.ballast),
             start_keeper=self.keepers.start,

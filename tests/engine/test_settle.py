@@ -257,7 +257,7 @@ async def test_what_has_landed_is_not_held_back_by_a_process_of_it_that_will_not
 async def test_processes_that_were_left_behind_are_looked_for_unless_the_keeper_swept(scene: Scene) -> None:
     looked: list[str] = []
 
-    async def look(run: str, _session: object) -> tuple[int, ...]:
+    async def look(run: str, *_: object) -> tuple[int, ...]:
         await anyio.lowlevel.checkpoint()
         looked.append(run)
         return ()

@@ -300,6 +300,49 @@ def _() -> str:
     return f"{seconds:.2f} s; pids unchanged, each done once"
 
 
+def groups() -> list[Path]:
+    """Control groups of runs below the unit's own."""
+    return sorted(Path("/sys/fs/cgroup" + shown("ControlGroup")).glob("tower-*"))
+
+
+@up("each run is in a control group of its own, and nothing outlives it there")
+def _() -> str:
+    before = begin("worker", "cg1")
+    (listed,) = alive()
+    group = Path(told("show", listed["id"])["cgroup"])
+    same("groups", groups(), [group])
+    members = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    holds("the program is in it", is_so=before["cg1"] in members)
+    holds("the tower is not", is_so=main_pid() not in members)
+    run("systemctl", "restart", UNIT)
+    same("groups after a restart", groups(), [group])
+    let_go("cg1")
+    done_once("cg1")
+    until("its group is gone", lambda: not groups())
+    # Tower and keepers are killed at once; what the run has started shows neither its environment nor its session.
+    begin("fugitive", "cg2")
+    (group,) = groups()
+    fled = until("they have fled", lambda: len(found := (group / "cgroup.procs").read_text().split()) >= 3 and found)
+    drop_in("still", "Restart=no")
+    try:
+        ours = [pid for pid in in_cgroup() if str(pid) not in fled]
+        for pid in ours:
+            os.kill(pid, signal.SIGSTOP)
+        for pid in ours:
+            os.kill(pid, signal.SIGKILL)
+        until("the tower is gone", lambda: shown("ActiveState") == "failed")
+        holds("they live on", is_so=all(exists(int(pid)) for pid in fled))
+    finally:
+        drop_in("still", None)
+    run("systemctl", "reset-failed", UNIT)
+    run("systemctl", "start", UNIT)
+    until("the run is settled", lambda: not alive())
+    holds("they are gone", is_so=not any(exists(int(pid)) for pid in fled))
+    same("groups at the end", groups(), [])
+    same("what became of it", ended("cg2")["runs"][0]["outcome"], "interrupted")
+    return f"{len(fled)} processes that had shed everything were found by it"
+
+
 @up("so does try-restart, twice in a row, without waiting")
 def _() -> str:
     before = begin("worker", "tr1", "tr2")
@@ -472,6 +515,7 @@ def _() -> str:
         run(*ask, "systemctl", "--user", "restart", "tower")
         listed = json.loads(run(*ask, "tower", "ps", "--json").stdout)["runs"]
         same("runs alive", [str(one["pid"]) for one in listed], [pid])
+        holds("it has a control group", is_so=all(one["cgroup"] for one in listed))
         run(*ask, "systemctl", "--user", "reload", "tower")
         run(*ask, "systemctl", "--user", "stop", "tower")
         holds("the program is gone", is_so=not exists(int(pid)))

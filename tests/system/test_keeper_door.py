@@ -117,7 +117,7 @@ async def test_what_a_later_tower_has_missed(stage: Stage) -> None:
         lines = connection.recv(1000).decode().splitlines()
     assert lines == [
         f"hello 1 {link.pid} {link.ticks} {plan.run}",
-        f"started {link.agent_pid} {link.agent_ticks}",
+        f"started {link.agent_pid} {link.agent_ticks} alone",
         "grew 12 0",
         "exited",
     ]

@@ -130,6 +130,7 @@ def run(record: Run, process: Process | None, *, now: float, headline: str | Non
         "prompt_files": dict(record.prompt_files),
         "pid": process.pid if process and record.ended_at is None else None,
         "folder": process.folder if process else None,
+        "cgroup": process.cgroup if process and record.started_at is not None else None,
     }
 
 

@@ -127,6 +127,8 @@ class KeeperPlan:
     walls: Walls | None = None
     resident: bool = False
     """The program stays for many turns: `turns/` is there, and of the limits only `orphan` counts between them."""
+    cgroup: str | None = None
+    """Control group that is to be made for the program and all that it starts; None where none was delegated."""
     descriptor_limit: int | None = None
     """Soft limit on open files that the program gets; None leaves it as the tower has it."""
     failpoints: Mapping[str, str] = field(default_factory=dict)

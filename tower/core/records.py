@@ -127,6 +127,8 @@ class Process:
     pid: int | None = None
     pid_ticks: int | None = None
     protocol: int | None = None
+    cgroup: str | None = None
+    """Control group of the program and all that it starts; before a start the one that is to be made."""
     ended_at: float | None = None
     last_seen_at: float | None = None
     kind: str = RUN_PROCESS

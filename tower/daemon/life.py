@@ -39,6 +39,7 @@ from tower.mcp.door import Door
 from tower.store import events, generations, runs
 from tower.store.database import Connection, Store
 from tower.store.residents import by_token
+from tower.system import cgroups
 from tower.system.ballast import Ballast
 from tower.system.keeping import start_keeper
 from tower.system.listener import listen
@@ -129,6 +130,7 @@ class Life:
             environ=self.environ,
             umask=self.umask,
             descriptors=self.descriptors,
+            cgroup=cgroups.delegated(),
             redaction=self.redaction,
             ballast=self._take_ballast(),
             start_keeper=partial(start_keeper, spawn=nursery.spawn),

@@ -33,6 +33,7 @@ from tower.engine.unstarted import settle_failed_start, settle_unstarted
 from tower.runners import closes_with_a_record
 from tower.store import events, flights, runs
 from tower.store.database import Connection
+from tower.system.cgroups import group_of
 from tower.system.keeperlink import Exited, Grew, KeeperLink
 from tower.system.procfs import boot_id
 
@@ -189,6 +190,7 @@ async def _start_keeper(
         cwd=workspace.path,
         umask=tower.agents_umask,
         limits=start.limits,
+        cgroup=group_of(tower.cgroup, live.run.id.partition("_")[2]),
         descriptor_limit=tower.descriptors,
         max_log_bytes=tower.factory.settings.max_log_bytes,
         stop_signal=signal.Signals[f"SIG{start.stop_signal}"],
@@ -219,6 +221,7 @@ def record_start(tower: Tower, live: LiveRun, link: KeeperLink, connection: Conn
         pid=link.agent_pid,
         pid_ticks=link.agent_ticks,
         protocol=link.protocol,
+        cgroup=known.cgroup if known is not None and link.is_grouped else None,
         last_seen_at=now,
     )
     if known is not None and known.keeper_pid is not None:

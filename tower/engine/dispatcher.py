@@ -33,6 +33,7 @@ from tower.engine.turns import conduct_turn, see_turn_through
 from tower.runners import effort_of
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
+from tower.system.cgroups import group_of
 
 BODY_HEAD: Final = 300
 """Characters of a body that the event of a flight shows which waits for approval."""
@@ -239,8 +240,14 @@ def _claim(tower: Tower, prepared: Prepared, expected: int, connection: Connecti
         turn=turn.number if turn else None,
     )
     if turn is None:
-        folder = str(tower.state.run_folder(agent.name, prepared.run_id))
-        runs.insert_process(connection, Process(id=process, agent=agent.name, folder=folder, created_at=now))
+        made = Process(
+            id=process,
+            agent=agent.name,
+            folder=str(tower.state.run_folder(agent.name, prepared.run_id)),
+            created_at=now,
+            cgroup=group_of(tower.cgroup, process.partition("_")[2]),
+        )
+        runs.insert_process(connection, made)
     else:
         runs.update_process(connection, process, turns=turn.number)
     runs.insert(connection, run)

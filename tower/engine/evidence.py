@@ -39,7 +39,7 @@ async def end_what_is_left(tower: Tower, marker: str, process: Process) -> tuple
     record = read_exit(process.folder)
     if record is not None and record.swept:
         return ()
-    return await end_survivors(marker, session_of(process))
+    return await end_survivors(marker, session_of(process), process.cgroup)
 
 
 def start_of(process: Process) -> StartRecord | None:

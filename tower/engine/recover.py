@@ -145,7 +145,7 @@ async def look(marker: str, process: Process, keeper: Keeper | None) -> Found:
     """
     start = start_of(process)
     watched_over = keeper is not None and keeper.is_alive
-    left = () if watched_over else await end_survivors(marker, session_of(process))
+    left = () if watched_over else await end_survivors(marker, session_of(process), process.cgroup)
     return Found(
         start=start,
         exit=read_exit(process.folder),

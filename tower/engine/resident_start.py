@@ -22,6 +22,7 @@ from tower.engine.program import Program, argv_of, environment_of, how_to_mend, 
 from tower.engine.tower import Resident, Tower, log
 from tower.store import events, residents, runs
 from tower.store.database import Connection
+from tower.system.cgroups import group_of
 from tower.system.files import write_private
 from tower.system.keeperlink import KeeperLink
 from tower.system.procfs import boot_id
@@ -62,6 +63,7 @@ async def start(tower: Tower, resident: Resident) -> None:
             agent=agent.name,
             folder=str(program.folder(tower)),
             created_at=tower.clock(),
+            cgroup=group_of(tower.cgroup, program.id.partition("_")[2]),
             kind=RESIDENT_PROCESS,
             runner=runner.name,
             generation=factory.generation,
@@ -110,6 +112,7 @@ def record_link(tower: Tower, resident: Resident, link: KeeperLink, connection: 
         pid=link.agent_pid,
         pid_ticks=link.agent_ticks,
         protocol=link.protocol,
+        cgroup=known.cgroup if known is not None and link.is_grouped else None,
         last_seen_at=tower.clock(),
     )
     if known is None or known.keeper_pid is None:
@@ -162,6 +165,7 @@ def _plan(
             orphan=agent.orphan_sec,
         ),
         resident=True,
+        cgroup=group_of(tower.cgroup, program.id.partition("_")[2]),
         descriptor_limit=tower.descriptors,
         max_log_bytes=settings.max_log_bytes,
         stop_signal=signal.Signals[f"SIG{program.runner.stop_signal}"],

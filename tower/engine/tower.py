@@ -155,6 +155,8 @@ class Tower:
     """The umask that the tower was started with."""
     descriptors: int
     """The soft limit on open files that the tower was started with: agents get it back."""
+    cgroup: Path | None
+    """The part of the control group hierarchy that was given to this tower."""
     redaction: Redaction
     ballast: Ballast
     start_keeper: StartKeeper

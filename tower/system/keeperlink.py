@@ -72,6 +72,8 @@ class KeeperLink:
         self.protocol = 0
         self.agent_pid = 0
         self.agent_ticks = 0
+        self.is_grouped = False
+        """The program is in a control group of its own."""
 
     @property
     def is_alive(self) -> bool:
@@ -159,8 +161,9 @@ class KeeperLink:
         """What became of the start, the line whole; None when the keeper did not say."""
         line = await self.read_line()
         match (line or "").split():
-            case ["started", pid, ticks]:
+            case ["started", pid, ticks, group]:
                 self.agent_pid, self.agent_ticks = int(pid), int(ticks)
+                self.is_grouped = group == "grouped"
         return line
 
     async def wait_gone(self) -> None:

@@ -240,6 +240,7 @@ def _as_it_crosses(plan: KeeperPlan) -> Plan:
         "env": {os.fsencode(name): os.fsencode(value) for name, value in plan.env.items()},
         "cwd": os.fsencode(plan.cwd),
         "umask": plan.umask,
+        "cgroup": None if plan.cgroup is None else os.fsencode(plan.cgroup),
         "descriptor_limit": plan.descriptor_limit,
         "limits": {
             "timeout": limits.timeout,

@@ -1,7 +1,8 @@
 """Processes of a run whose keeper is gone: found by what they cannot all have shed, and ended.
 
 What a killed keeper leaves comes to the tower, its subreaper, or to the system's first process when the tower was
-gone too. A process that cleared its environment and left its session is then only found in the first case.
+gone too. A process that cleared its environment and left its session is then only found in the first case, or where
+the run had a control group.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from tower.system import procfs
+from tower.system import cgroups, procfs
 from tower.system.keeper.protocol import NAME
 
 MARKER: Final = "LAYOVER_RUN_ID"
@@ -29,22 +30,24 @@ CLEAN_LOOKS: Final = 2
 """Looks in a row that must find nothing: a process that executes a program just then shows no environment."""
 
 
-def survivors(run: str, session: tuple[int, int] | None = None) -> dict[int, int]:
+def survivors(run: str, session: tuple[int, int] | None = None, group: str | None = None) -> dict[int, int]:
     """Pid -> start ticks of the living processes of `run`. Takes some 0.1 ms for each process of the machine.
 
     `session` is pid and start ticks, of this boot, of the agent program that was recorded for the run: it led a
-    session. A process whose start does not fit is none of the run's.
+    session. A process whose start does not fit is none of the run's. `group` is the run's control group.
     """
     me = os.getpid()
     spared = {me, *(procfs.ancestors(me) or ())}
     marker = f"{MARKER}={run}".encode()
+    grouped = set() if group is None else set(cgroups.members(group))
     found: dict[int, int] = {}
     for pid in procfs.processes():
         ticks = _alive_since(pid)
         if ticks is None or pid in spared:
             continue
         if (
-            marker in procfs.environ(pid)
+            pid in grouped
+            or marker in procfs.environ(pid)
             or (session is not None and _is_of_session(pid, ticks, session))
             or (procfs.parent(pid) == me and _was_left_by_a_keeper(pid))
         ):
@@ -55,7 +58,7 @@ def survivors(run: str, session: tuple[int, int] | None = None) -> dict[int, int
     return found
 
 
-async def end_survivors(run: str, session: tuple[int, int] | None = None) -> tuple[int, ...]:
+async def end_survivors(run: str, session: tuple[int, int] | None = None, group: str | None = None) -> tuple[int, ...]:
     """End every process of `run`, as `survivors` finds them; returns the pids of those that would not end.
 
     Only for a run whose keeper is confirmed gone.
@@ -64,12 +67,16 @@ async def end_survivors(run: str, session: tuple[int, int] | None = None) -> tup
     found: dict[int, int] = {}
     clean_looks = 0
     while clean_looks < CLEAN_LOOKS and anyio.current_time() < deadline:
-        found = await anyio.to_thread.run_sync(survivors, run, session)
+        if group is not None:
+            cgroups.kill(group)
+        found = await anyio.to_thread.run_sync(survivors, run, session, group)
         clean_looks = 0 if found else clean_looks + 1
         for pid, ticks in found.items():
             _kill(pid, ticks)
         await anyio.sleep(KILL_AGAIN)
         reap_orphans()
+    if group is not None:
+        cgroups.discard(group)
     return tuple(sorted(found))
 
 

@@ -120,6 +120,7 @@ class Run(_Shape):
     notes: list[str]
     pid: int | None
     folder: str | None
+    cgroup: str | None = Field(description="control group that its processes are in, or were; null where it had none")
     process: str = Field(description="prc_...: its own, or of the resident whose turn it is")
     turn: int | None = Field(description="which turn of a resident's process; null for a process of its own")
     out_from: int | None = Field(description="of a turn: where its part of the process's output begins")

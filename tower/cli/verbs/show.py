@@ -151,6 +151,8 @@ def _run(run: dict[str, Any]) -> Pairs:
         yield "files", f"changed; `tower diff {run['id']}` shows how" if changed else "none changed"
     if run["turn"] is not None:
         yield "process", f"{run['process']} (its turn {run['turn']})"
+    if run["started_at"]:
+        yield "processes", "in a control group of their own" if run["cgroup"] else "held together by their keeper"
     yield "folder", run["folder"] or words.NOTHING
     for note in run["notes"]:
         yield "note", note

@@ -125,6 +125,7 @@ CREATE TABLE processes (
   pid          INTEGER,
   pid_ticks    INTEGER,
   protocol     INTEGER,
+  cgroup       TEXT,
   ended_at     REAL,
   last_seen_at REAL,
   kind         TEXT NOT NULL,

@@ -16,6 +16,7 @@ from tower.system.keeper import program
 from tower.system.keeper.ending import GIVE_UP_AFTER
 from tower.system.keeper.failpoints import failpoint
 from tower.system.keeper.files import create, write_all
+from tower.system.keeper.group import Group
 from tower.system.keeper.inlet import Inlet
 from tower.system.keeper.logs import LogShelf
 from tower.system.keeper.program import StartError, describe
@@ -101,7 +102,7 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
         door.listen(plan["socket_dir"], plan["socket_name"])
         step = "payload"
         stdin = _stdin(plan, folder, supervisor)
-        pid, inside = program.start(plan, stdin, out.writer, err.writer)
+        pid, inside = _start(plan, (stdin, out.writer, err.writer), supervisor)
     except (OSError, StartError) as error:
         failure = error if isinstance(error, StartError) else StartError(step, describe(error))
         if door is not None:
@@ -116,6 +117,23 @@ def _run(plan: Plan, folder: int, hello: str, connection: socket.socket, wake: i
     plan["env"].clear()
     door.admit(connection)
     supervisor.run(pid, inside)
+
+
+def _start(plan: Plan, descriptors: tuple[int, int, int], supervisor: Supervisor) -> tuple[int, int | None]:
+    """What `program.start` gives: in a control group of its own if there can be one. Raises StartError."""
+    try:
+        supervisor.group = None if plan["cgroup"] is None else Group(plan["cgroup"])
+    except OSError:
+        supervisor.group = None
+    try:
+        return program.start(plan, descriptors, supervisor.group)
+    except StartError as error:
+        if supervisor.group is not None:
+            supervisor.group.discard()
+            supervisor.group = None
+        if error.step != program.GROUP:
+            raise
+    return program.start(plan, descriptors, None)
 
 
 def _stdin(plan: Plan, folder: int, supervisor: Supervisor) -> int:

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final, NoReturn
 
+    from tower.system.keeper.group import Group
     from tower.system.keeper.protocol import Plan
 else:
     import _signal as signal  # what the enums of `signal` wrap: they cost 3 ms
+
+GROUP: Final = "cgroup"
+"""The step that a program can be started without."""
 
 FAILED: Final = 127
 """Exit code of a child that could not become the program; nobody sees it, the report in the pipe counts."""
@@ -38,9 +42,10 @@ def describe(error: OSError) -> str:
     return f"{errno.errorcode.get(error.errno, error.errno)} {os.strerror(error.errno)}"
 
 
-def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> tuple[int, int | None]:
+def start(plan: Plan, descriptors: tuple[int, int, int], group: Group | None) -> tuple[int, int | None]:
     """Start the program; returns its pid when it is running, and not before. Raises StartError.
 
+    `descriptors` become its standard streams. A group that it cannot be put into is the failed step `GROUP`.
     The report pipe closes by itself when the program is executed, so an empty report is the proof. Inside bubblewrap
     the pid is that of bubblewrap, and with it comes the pid of the first process in there.
     """
@@ -54,7 +59,7 @@ def start(plan: Plan, stdin: int, stdout: int, stderr: int) -> tuple[int, int | 
             os.close(fd)
         raise StartError("fork", describe(error)) from None
     if pid == 0:
-        _become(plan, (stdin, stdout, stderr), reporter, status)
+        _become(plan, descriptors, group, reporter, status)
     os.close(reporter)
     if status:
         os.close(status[1])
@@ -81,10 +86,19 @@ def _first_inside(status: int) -> int | None:
     return int(digits) if digits.isdigit() else None
 
 
-def _become(plan: Plan, descriptors: tuple[int, int, int], reporter: int, status: tuple[int, int] | None) -> NoReturn:
+def _become(
+    plan: Plan,
+    descriptors: tuple[int, int, int],
+    group: Group | None,
+    reporter: int,
+    status: tuple[int, int] | None,
+) -> NoReturn:
     """The child's part. Nothing here returns, whatever happens."""
-    step = "session"
+    step = GROUP
     try:
+        if group is not None:
+            os.write(group.members, b"0")
+        step = "session"
         os.setsid()
         step = "signals"
         _reset_signals()

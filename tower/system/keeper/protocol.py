@@ -3,7 +3,8 @@
 Both sides import this, so it is as light as the keeper has to be. The words that cross the socket afterwards are
 lines of ASCII, listed here and written where they are said:
 
-keeper to tower   `hello PROTOCOL PID TICKS RUN`, then `void`, `failed STEP DETAIL` or `started PID TICKS`;
+keeper to tower   `hello PROTOCOL PID TICKS RUN`, then `void`, `failed STEP DETAIL` or `started PID TICKS GROUP`
+                  (`grouped`: in a control group of its own, or `alone`);
                   `grew OUT ERR` (logical sizes), `ending WHY`, `exited`, `gone`; of a resident, `turn NUMBER` (the
                   last one that was begun, or 0)
 tower to keeper   the plan, once, from the tower that started it; `stop WORD GRACE`, `poke`; for a resident,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         env: dict[bytes, bytes]
         cwd: bytes
         umask: int
+        cgroup: bytes | None
         descriptor_limit: int | None
         limits: LimitSeconds
         max_log_bytes: int

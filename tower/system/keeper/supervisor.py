@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from tower.system.keeper.group import Group
     from tower.system.keeper.inlet import Inlet
     from tower.system.keeper.logs import LogShelf
     from tower.system.keeper.protocol import Plan
@@ -62,6 +63,8 @@ class Supervisor:
         self._ending = Ending()
         self.inlet: Inlet | None = None
         """A resident's input; a program that is told once reads a file."""
+        self.group: Group | None = None
+        """The control group of the run, where it has one."""
         self._is_writing = False
         self._started = ""
         self._ended_at: float | None = None
@@ -74,8 +77,9 @@ class Supervisor:
 
         `inside` is the first process of its sandbox, when `program` is what built one around it.
         """
-        self._tree = Tree(program, inside)
-        self._started = f"started {program} {procfs.start_ticks(program)}"
+        self._tree = Tree(program, inside, self.group)
+        grouped = "alone" if self.group is None else "grouped"
+        self._started = f"started {program} {procfs.start_ticks(program)} {grouped}"
         self._clock = Clock(time.monotonic())
         self.door.say(self._started)
         self._poll.register(self._wake, select.POLLIN)
@@ -195,6 +199,8 @@ class Supervisor:
         for stream in self._streams:
             stream.finish()
         self._shelf.sync()
+        if self.group is not None:
+            self.group.discard()
         is_first = not self._exit_file.is_written
         if not is_first:
             failpoint(self._plan, "keeper.swept")

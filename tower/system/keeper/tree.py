@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from typing import Final
+
+    from tower.system.keeper.group import Group
 else:
     import _signal as signal  # what the enums of `signal` wrap: they cost 3 ms
 
@@ -29,11 +31,12 @@ class Tree:
     which ends when the agent does, are never sent one.
     """
 
-    __slots__ = ("inside", "is_empty", "program", "status")
+    __slots__ = ("_group", "inside", "is_empty", "program", "status")
 
-    def __init__(self, program: int, inside: int | None = None) -> None:
+    def __init__(self, program: int, inside: int | None = None, group: Group | None = None) -> None:
         self.program = program
         self.inside = inside
+        self._group = group
         self.status: int | None = None
         """The program's wait status, once it has ended."""
         self.is_empty = False
@@ -78,6 +81,8 @@ class Tree:
 
     def kill_all(self) -> None:
         """KILL to every descendant, frozen first, so that a fork bomb cannot run ahead of the killing."""
+        if self._group is not None:
+            self._group.kill()
         members: set[int] = set()
         for _ in range(FREEZES):
             new = set(self.members()) - members
