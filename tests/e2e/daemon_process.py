@@ -43,7 +43,9 @@ class Daemon:
         self.log = folder / "daemon.log"
 
     def configure(self, agents: str, *, defaults: str = "", layover: str = "") -> None:
-        """Write the configuration file."""
+        """Write the configuration file. Without a sandbox, as programs of tests leave marks anywhere; an agent may want one."""
+        if "sandbox" not in defaults:
+            defaults += '\nsandbox = "off"'
         text = f'[layover]\nwork_dir = "workspace"\nmin_free_mb = 1\n{layover}\n[defaults]\n{defaults}\n{agents}\n'
         new = self.config.with_suffix(".new")
         new.write_text(text)
