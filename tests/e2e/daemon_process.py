@@ -41,11 +41,12 @@ class Daemon:
         self.environ = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
         self.process: subprocess.Popen[bytes] | None = None
         self.log = folder / "daemon.log"
+        self.sandbox = "off"
+        """Of the agents that do not say: programs of tests leave marks anywhere."""
 
     def configure(self, agents: str, *, defaults: str = "", layover: str = "") -> None:
-        """Write the configuration file. Without a sandbox, as programs of tests leave marks anywhere; an agent may want one."""
-        if "sandbox" not in defaults:
-            defaults += '\nsandbox = "off"'
+        """Write the configuration file."""
+        defaults += f'\nsandbox = "{self.sandbox}"'
         text = f'[layover]\nwork_dir = "workspace"\nmin_free_mb = 1\n{layover}\n[defaults]\n{defaults}\n{agents}\n'
         new = self.config.with_suffix(".new")
         new.write_text(text)

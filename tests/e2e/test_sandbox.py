@@ -13,6 +13,12 @@ from tower.core.confinement import Abilities
 from tower.system.sandbox import abilities
 
 
+@pytest.fixture(autouse=True)
+def walled(daemon: Daemon) -> None:
+    """As a configuration that says nothing of it."""
+    daemon.sandbox = "auto"
+
+
 @pytest.fixture(scope="module")
 def can(tmp_path_factory: pytest.TempPathFactory) -> Abilities:
     found = abilities(os.environ["PATH"], str(tmp_path_factory.mktemp("scratch")))
