@@ -3,7 +3,10 @@ from __future__ import annotations
 
 import pytest
 
+from tower.config import changes
 from tower.config.changes import diff, needs_restart
+from tower.config.overrides import LayoverTable
+from tower.config.schema import DefaultsTable, Shared
 from tower.core.factory import Factory
 
 from .conftest import GOOD, Loads
@@ -55,3 +58,12 @@ def test_what_waits_for_a_restart(loads: Loads) -> None:
     assert needs_restart(before, moved) == ("layover.state_dir", "layover.socket", "layover.snapshots_dir")
     group = factory(loads, BASE.replace("grace_sec = 20", "socket_group = 'daemon'"))
     assert needs_restart(before, group) == ("layover.socket_group",)
+
+
+def test_no_key_of_layover_changes_in_silence(loads: Loads) -> None:
+    factory = loads(GOOD).factory
+    assert factory is not None
+    shown = changes._as_written(factory.settings)
+    assert {f"layover: {key}" for key in LayoverTable.model_fields} - shown.keys() == set()
+    for_all = DefaultsTable.model_fields.keys() - Shared.model_fields.keys()
+    assert {f"defaults: {key}" for key in for_all} - shown.keys() == set()

@@ -54,6 +54,7 @@ def _as_written(settings: Settings) -> dict[str, Any]:
         **keys,
         "layover: max_log_mb": settings.max_log_bytes >> 20,
         "layover: min_free_mb": settings.min_free_bytes >> 20,
+        "layover: keep_worktrees_hours": settings.keep_worktrees_sec / 3600,
         "layover: notify": settings.notify,
         "defaults: max_concurrent_runs": settings.max_concurrent_runs,
         "defaults: max_hops": settings.max_hops,

@@ -34,6 +34,7 @@ def _dollars(amount: int | None) -> float | None:
 _AS_WRITTEN: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "max_log_bytes": ("max_log_mb", lambda size: size >> _MEBI),
     "min_free_bytes": ("min_free_mb", lambda size: size >> _MEBI),
+    "keep_worktrees_sec": ("keep_worktrees_hours", lambda seconds: seconds / 3600),
     "shared_writers": ("writers", lambda on: "shared" if on else "exclusive"),
     "fuel": ("fuel_usd", _dollars),
     "reserve": ("reserve_usd", _dollars),
