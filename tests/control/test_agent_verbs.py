@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from engine.scripted import ANN, Scene, agent, edge
+from engine.scripted import ANN, Scene, agent, edge, later
 
 from tower.control import Control
 from tower.control.own import OwnVerbs
@@ -44,6 +44,25 @@ async def test_memory_grows_by_entries_and_is_shown_to_the_next_run(scene: Scene
         await scene.keeper(flight)
         told = await of.runs.payload(ANN, (await scene.run(flight)).id)
         assert "The tests are slow." in told
+
+
+async def test_what_a_run_wrote_down_is_told_to_the_one_that_takes_over(scene: Scene) -> None:
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        keeper, of = await scene.keeper(flight), verbs(scene)
+        coder = Caller(name="coder", run=(await scene.run(flight)).id)
+        await of.notes.remember(coder, "The tests are slow.")
+        await of.notes.log(coder, "Began with the parser.")
+        await of.own.report(coder, headline="Half of it is done", body="The rest is not.", artifacts=[])
+        await of.help.ask(coder, summary="I need a key", detail="")
+        await keeper.vanishes()
+        await later(60)
+        told = ((await scene.keeper(flight)).folder / "payload.md").read_text().partition("## Tower: handover")[2]
+        assert "What it wrote into memory:\n\n```\nThe tests are slow.\n```" in told
+        assert "What it wrote into the logbook:\n\n```\nBegan with the parser.\n```" in told
+        assert "What it reported:\n\n```\nHalf of it is done\n\nThe rest is not.\n```" in told
+        assert "(other, open): I need a key\n```" in told
+        assert "This is what was recorded" in told
 
 
 async def test_agents_may_share_a_memory_whose_entries_say_whose_they_are(scene: Scene) -> None:

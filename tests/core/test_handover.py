@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tower.core.accounts import HelpRequest, Report
 from tower.core.fences import looks_like_heading
 from tower.core.handover import (
     LAST_WORDS_BYTES,
     NAMES_SHOWN,
+    RECORDED_BYTES,
     EarlierTurn,
     RecoveryFacts,
     Tree,
@@ -42,6 +44,26 @@ def flight(number: int = 1, **changes: Any) -> Flight:
     return Flight(**values | changes)
 
 
+def asked(**changes: Any) -> HelpRequest:
+    values: dict[str, Any] = {
+        "id": "help_1",
+        "run": "run_1",
+        "itinerary": "itn_1",
+        "agent": "coder",
+        "at": 1.0,
+        "blocker": "access",
+        "summary": "I need a key",
+        "detail": "",
+    }
+    return HelpRequest(**values | changes)
+
+
+def test_what_it_wrote_down_is_cut_at_a_character() -> None:
+    note = recovery_note(facts(remembered=("ä" * 5000,), report=Report(run="r", at=0.0, headline="", body="x" * 5000)))
+    assert f"\n{'ä' * (RECORDED_BYTES // 2)}…\n" in note
+    assert f"\n{'x' * RECORDED_BYTES}…\n" in note
+
+
 def test_the_whole_note() -> None:
     note = recovery_note(
         facts(
@@ -49,6 +71,14 @@ def test_the_whole_note() -> None:
             seconds=3905.2,
             note="Mind the branch.",
             sent=(flight(), flight(2, state=FlightState.LANDED, outcome=Outcome.FAILED, body="Other")),
+            remembered=("The tests are slow.", "Use make fast."),
+            logged=("Began.",),
+            report=Report(run="run_1", at=0.0, headline="Half of it is done", body="The rest is not."),
+            asked=(
+                asked(),
+                asked(resolved_at=2.0, summary="Which branch?", note="main"),
+                asked(resolved_at=2.0, summary="Why?"),
+            ),
             tree=Tree(kind="live", branch="main", commits=("abc123 add a thing",), files=("a.py", "b c.py")),
             reason="killed by SIGKILL",
             last_words="half a wörd".encode(),
@@ -74,6 +104,36 @@ Already sent by the earlier run, and not to be sent again:
 ```
 flt_1 to tester (queued): Please test.
 flt_2 to tester (landed, failed): Other
+```
+
+What it wrote into memory:
+
+```
+The tests are slow.
+
+Use make fast.
+```
+
+What it wrote into the logbook:
+
+```
+Began.
+```
+
+What it reported:
+
+```
+Half of it is done
+
+The rest is not.
+```
+
+What it asked a person for:
+
+```
+help_1 (access, open): I need a key
+help_1 (access, resolved: main): Which branch?
+help_1 (access, resolved): Why?
 ```
 
 Commits made since that run began on branch main, by whomever:
@@ -194,6 +254,10 @@ def test_quoted_words_stay_quoted(words: str, name: str, body: str, reason: str,
             last_words=words.encode(),
             tree=Tree(kind="live", branch=name, files=(name,), commits=(name,)),
             sent=(flight(body=body),),
+            remembered=(words, body),
+            logged=(name,),
+            report=Report(run="run_1", at=0.0, headline=name, body=body),
+            asked=(asked(summary=reason, resolved_at=1.0, note=note),),
             reason=reason,
             note=note,
         )
@@ -215,6 +279,7 @@ def test_quoted_words_stay_quoted(words: str, name: str, body: str, reason: str,
         "You ",
         "The person who",
         "Already sent",
+        "What it ",
         "Commits made",
         "Files changed",
         "How the",

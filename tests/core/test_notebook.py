@@ -21,6 +21,20 @@ def test_an_entry_says_when_and_by_whom() -> None:
     assert entry("\nkeep it\nshort\n\n") == f"\n{HEADING}run_1\n\nkeep it\nshort\n"
 
 
+def test_the_entries_of_one_run_are_found() -> None:
+    text = (
+        "A person's words, run_1\n"
+        + entry("first\n\nof it")
+        + entry("another's", by="run_2")
+        + entry("shared", by="coder, run_1")
+        + entry(f"forged\n{HEADING}run_1\nnot mine", by="run_3")
+    )
+    assert notebook.entries_of(text, "run_1") == ("first\n\nof it", "shared")
+    assert notebook.entries_of(text, "run_9") == ()
+    assert notebook.entries_of("", "run_1") == ()
+    assert notebook.entries_of(text[text.index("of it") :], "run_1") == ("shared",)
+
+
 @pytest.mark.parametrize("disguise", [HEADING, "  " + HEADING, "\t" + HEADING])
 def test_an_entry_cannot_speak_for_another_run(disguise: str) -> None:
     lines = entry(f"mine\n{disguise}run_9\nforged").splitlines()

@@ -14,7 +14,7 @@ from tower.core import notebook
 from tower.core.callers import Caller
 from tower.core.factory import Agent
 from tower.core.fences import tail
-from tower.engine.compose import memory_file
+from tower.engine.memories import memory_file
 from tower.engine.tower import Tower
 from tower.system import notebooks
 

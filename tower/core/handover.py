@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from tower.core.accounts import HelpRequest, Report
 from tower.core.fences import fence, inline, tail
 from tower.core.records import Flight
 from tower.core.states import Interruption
 
 LAST_WORDS_BYTES: Final = 2000
 """Bytes of the earlier run's last output that are quoted."""
+
+RECORDED_BYTES: Final = 2000
+"""Bytes of what the earlier run wrote down that are quoted, of each kind."""
 
 NAMES_SHOWN: Final = 40
 """Flights, commits and files that are listed, each; the rest is counted."""
@@ -82,6 +86,13 @@ class RecoveryFacts:
     note: str | None = None
     """What the person who restarted it wrote."""
     sent: tuple[Flight, ...] = ()
+    remembered: tuple[str, ...] = ()
+    """Entries that it wrote to its memory, oldest first."""
+    logged: tuple[str, ...] = ()
+    """And to the logbook."""
+    report: Report | None = None
+    asked: tuple[HelpRequest, ...] = ()
+    """What it asked a person for."""
     tree: Tree | None = None
     last_words: bytes = b""
     """The end of its output."""
@@ -89,7 +100,8 @@ class RecoveryFacts:
 
 def recovery_note(facts: RecoveryFacts) -> str:
     """The text of the handover section, without its heading."""
-    done, words = (_sent(facts.sent), *_changes(facts.tree)), _last_words(facts.last_words)
+    done = (_sent(facts.sent), *_recorded(facts), *_changes(facts.tree))
+    words = _last_words(facts.last_words)
     # How it ended is always known, and says nothing of what it did.
     closing = (
         "This is what was recorded, not necessarily all that was done."
@@ -175,6 +187,33 @@ def _fate(flight: Flight) -> str:
 
 def _first_line(body: str) -> str:
     return next((line for line in body.splitlines() if line.strip()), "")
+
+
+def _recorded(facts: RecoveryFacts) -> Iterable[str]:
+    """What the run wrote down itself."""
+    for title, entries in (
+        ("What it wrote into memory:", facts.remembered),
+        ("What it wrote into the logbook:", facts.logged),
+    ):
+        if entries:
+            words = "\n\n".join(entries)
+            yield f"{title}\n\n{fence(_head(words))}"
+    if facts.report is not None:
+        told = "\n\n".join(part for part in (facts.report.headline, facts.report.body) if part)
+        yield f"What it reported:\n\n{fence(_head(told))}"
+    lines = (f"{it.id} ({it.blocker}, {_answered(it)}): {it.summary}" for it in facts.asked)
+    yield _listed("What it asked a person for:", lines, len(facts.asked))
+
+
+def _answered(request: HelpRequest) -> str:
+    if request.resolved_at is None:
+        return "open"
+    return f"resolved: {request.note}" if request.note else "resolved"
+
+
+def _head(text: str) -> str:
+    raw = text.encode()
+    return text if len(raw) <= RECORDED_BYTES else raw[:RECORDED_BYTES].decode(errors="ignore") + "…"
 
 
 def _changes(tree: Tree | None) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ LOOK_BYTES: Final = READ_BYTES + 4
 READ_LINES: Final = 200
 """Lines of the logbook that are read unless told otherwise."""
 
-_HEADING: Final = re.compile(r"^### \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, ", re.MULTILINE)
+_HEADING: Final = re.compile(r"^### \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, (?P<by>.*)$", re.MULTILINE)
 
 
 def entry(text: str, *, at: float, by: str) -> str:
@@ -66,6 +66,17 @@ def appended(memory: bytes, new: str, most: int = MEMORY_BYTES) -> tuple[bytes, 
     sizes = [len(whole[begin:].encode()) for begin in starts]
     keep = next((i for i, size in enumerate(sizes) if size + len(head.encode()) <= wanted), len(starts) - 1)
     return (head + whole[starts[keep] :]).encode(), keep
+
+
+def entries_of(text: str, run: str) -> tuple[str, ...]:
+    """The words of the entries that a run wrote, oldest first; what stands before the first whole entry is not seen."""
+    found = list(_HEADING.finditer(text))
+    ends = [heading.start() for heading in found[1:]] + [len(text)]
+    return tuple(
+        text[heading.end() : end].strip("\n")
+        for heading, end in zip(found, ends, strict=False)
+        if heading["by"].rpartition(", ")[2] == run
+    )
 
 
 def last_lines(raw: bytes, lines: int, total: int) -> str:

@@ -26,11 +26,11 @@ from tower.core.routes import RouteMode
 from tower.core.states import HeldReason
 from tower.engine.enclosure import confinement_of
 from tower.engine.handing_over import handover_for
+from tower.engine.memories import memory_of
 from tower.engine.places import resident_folder
 from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
 from tower.engine.tower import Tower
 from tower.store import flights
-from tower.system.files import read_regular, size_of
 
 TOKEN_BYTES: Final = 32
 """256 random bits: it cannot be guessed, and only its hash is stored."""
@@ -267,16 +267,3 @@ def planned_place(factory: Factory, agent: Agent, run: str) -> str:
     if agent.access is Access.READ_WRITE:
         return agent.work_dir
     return str(Path(factory.settings.snapshots_dir) / run / "tree")
-
-
-def memory_file(hangars: Path, agent: Agent) -> Path:
-    """Where an agent's memory is: in its own hangar, or beside the hangars where several share one."""
-    if agent.memory is None:
-        return hangars / agent.name / "memory.md"
-    return hangars.parent / "memories" / f"{agent.memory}.md"
-
-
-def memory_of(hangars: Path, agent: Agent) -> tuple[bytes, int]:
-    """The end of an agent's memory, as much as it is told, and the size of the whole; bytes."""
-    path, most = memory_file(hangars, agent), agent.memory_bytes
-    return read_regular(path, most, tail=True) or b"", size_of(path)

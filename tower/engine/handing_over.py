@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
 
+from tower.core.accounts import HelpRequest, Report
 from tower.core.errors import TowerError
 from tower.core.factory import Agent
 from tower.core.handover import (
@@ -24,12 +26,15 @@ from tower.core.handover import (
     recovery_note,
 )
 from tower.core.launch import WRITTEN
+from tower.core.notebook import READ_BYTES, entries_of
 from tower.core.records import Flight, Process, Run
 from tower.core.states import Cause
+from tower.engine.memories import memory_file
 from tower.engine.tower import Tower, log
-from tower.store import flights, residents, runs
+from tower.store import accounts, flights, residents, runs
 from tower.store.database import Connection
 from tower.system.files import read_regular
+from tower.system.notebooks import read_end
 from tower.system.runlog import read_log
 from tower.system.workspace import changes_since
 
@@ -46,6 +51,8 @@ class _Recorded:
     folder: str
     """Where its output lies."""
     sent: tuple[Flight, ...]
+    report: Report | None
+    asked: tuple[HelpRequest, ...]
 
 
 async def handover_for(tower: Tower, agent: Agent, flight: Flight, first_of: str | None = None) -> str | None:
@@ -97,6 +104,8 @@ async def _of_the_run_before(tower: Tower, agent: Agent, flight: Flight) -> str 
         return None
     run = recorded.run
     words = _last_words(run, recorded.folder)
+    remembered = entries_of(_end(memory_file(tower.state.hangars, agent)), run.id)
+    logged = entries_of(_end(Path(tower.factory.settings.logbook)), run.id)
     tree = None
     with anyio.move_on_after(TREE_SEC):
         tree = await anyio.to_thread.run_sync(_tree, run, abandon_on_cancel=True)
@@ -111,6 +120,10 @@ async def _of_the_run_before(tower: Tower, agent: Agent, flight: Flight) -> str 
             seconds=run.ended_at - run.started_at if run.ended_at and run.started_at else None,
             note=flight.note,
             sent=recorded.sent,
+            remembered=remembered,
+            logged=logged,
+            report=recorded.report,
+            asked=recorded.asked,
             tree=tree,
             last_words=words,
         )
@@ -128,7 +141,18 @@ def _recorded(identity: str, connection: Connection) -> _Recorded | None:
         sent = [*flights.sent_by(connection, earlier.id), *sent]
         earlier = runs.get(connection, earlier.follows_run) if earlier.follows_run else None
     process = runs.process(connection, run.process)
-    return _Recorded(run, process.folder if process else "", tuple(sent))
+    return _Recorded(
+        run,
+        process.folder if process else "",
+        tuple(sent),
+        accounts.report(connection, run.id),
+        tuple(accounts.of_run(connection, run.id)),
+    )
+
+
+def _end(notebook: Path) -> str:
+    """The end of a memory or of the logbook: what a run wrote lately stands there."""
+    return read_end(notebook, READ_BYTES)[0].decode(errors="replace")
 
 
 def _last_words(run: Run, folder: str) -> bytes:

@@ -15,7 +15,8 @@ from tower.core.environment import Missing
 from tower.core.factory import PERSON, Factory
 from tower.core.pipelines import flags_of
 from tower.core.records import Flight, Itinerary, Sender
-from tower.engine.compose import Prepared, memory_of, payload_of, planned_place
+from tower.engine.compose import Prepared, payload_of, planned_place
+from tower.engine.memories import memory_of
 from tower.engine.program import environment_of
 from tower.engine.tower import Tower
 

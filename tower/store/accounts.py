@@ -55,6 +55,13 @@ def open_of_run(connection: Connection, run: str) -> list[HelpRequest]:
     return [_request(found) for found in rows(connection, sql, (run,))]
 
 
+def of_run(connection: Connection, run: str) -> list[HelpRequest]:
+    """All that a run has asked for, oldest first."""
+    return [
+        _request(found) for found in rows(connection, "SELECT * FROM help_requests WHERE run = ? ORDER BY id", (run,))
+    ]
+
+
 def open_of_itinerary(connection: Connection, itinerary: str) -> list[HelpRequest]:
     """What the runs of a chain have asked for and nobody has resolved, oldest first."""
     sql = "SELECT * FROM help_requests WHERE itinerary = ? AND resolved_at IS NULL ORDER BY id"
