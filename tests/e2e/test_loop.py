@@ -13,8 +13,6 @@ from e2e.daemon_process import Daemon, eventually
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "loop"
 EXAMPLE_ROUNDS = 3
-VERDICT_RUNS = 3
-"""Runs of one round: developer, tester, reviewer."""
 
 
 def prepare(daemon: Daemon, rounds: int) -> None:
@@ -39,11 +37,12 @@ def by_agent(told: dict[str, Any]) -> Counter[str]:
     return Counter(run["agent"] for run in carried_out(told))
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("rounds", "kills"),
     [
-        (EXAMPLE_ROUNDS, (3, 9)),
-        pytest.param(10, (1, 4, 8, 13, 19, 26, 32), marks=[pytest.mark.slow, pytest.mark.timeout(180)]),
+        (2, (6,)),
+        pytest.param(10, (1, 4, 8, 13, 19, 26, 32), marks=pytest.mark.slow),
     ],
 )
 def test_everything_happens_once_however_often_the_tower_is_killed(
