@@ -92,12 +92,20 @@ def test_all_problems_are_listed_together_in_the_order_of_the_file(loads: Loads)
     ]
 
 
-def test_a_read_only_agent_needs_git_where_the_tower_looks_for_it(loads: Loads, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "line", "key"),
+    [
+        ("access = 'read-only'\n", 6, "agents.solo.access"),
+        ("[pipelines.p]\nentry = 'solo'\nworkspace = 'per-itinerary'\n", 8, "pipelines.p.workspace"),
+    ],
+)
+def test_what_git_makes_needs_git_where_the_tower_looks_for_it(
+    loads: Loads, tmp_path: Path, more: str, line: int, key: str
+) -> None:
     (tmp_path / "workspace" / ".git").mkdir()
     (tmp_path / "bin").mkdir()
-    text = AGENT + "access = 'read-only'\n"
-    (problem,) = loads(text, {"PATH": str(tmp_path / "bin")}).problems
-    assert (problem.line, problem.key, problem.severity) == (6, "agents.solo.access", "error")
+    (problem,) = loads(AGENT + more, {"PATH": str(tmp_path / "bin")}).problems
+    assert (problem.line, problem.key, problem.severity) == (line, key, "error")
     assert "there is none on the PATH" in problem.sentence
     assert load(tmp_path / "layover.toml", environ={"PATH": os.environ["PATH"]}).problems == ()
 

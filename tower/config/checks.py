@@ -16,7 +16,7 @@ from tower.core.factory import Agent
 
 
 def check_git(tables: Tables, environ: Mapping[str, str], findings: Findings) -> None:
-    """Refuse a read-only agent, whose snapshots git takes, where the tower would find no git."""
+    """Refuse snapshots and work trees, which git makes, where the tower would find no git."""
     if shutil.which("git", path=environ.get("PATH", os.defpath)):
         return
     for name, agent in tables.agents.items():
@@ -24,6 +24,13 @@ def check_git(tables: Tables, environ: Mapping[str, str], findings: Findings) ->
             findings.error(
                 ("agents", name, "access"),
                 "read-only needs git for its snapshots, and there is none on the PATH",
+                "install git, or put its folder on the PATH that the tower is started with",
+            )
+    for name, pipeline in tables.pipelines.items():
+        if pipeline.value.workspace == "per-itinerary":
+            findings.error(
+                ("pipelines", name, "workspace"),
+                "work trees are made by git, and there is none on the PATH",
                 "install git, or put its folder on the PATH that the tower is started with",
             )
 

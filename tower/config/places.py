@@ -68,8 +68,13 @@ def _check_use(place: Path, path: KeyPath, settings: Settings, findings: Finding
         findings.warning(path, f"{place} is the source of the tower that runs here", "work on another checkout")
 
 
+def lacks_repository(place: Path) -> bool:
+    """Whether a folder is there, and lies in no git work tree."""
+    return is_folder(place) and not any(exists(above / ".git") for above in (place, *place.parents))
+
+
 def _check_snapshots(place: Path, path: KeyPath, folder: Path, findings: Findings) -> None:
-    if is_folder(place) and not any(exists(above / ".git") for above in (place, *place.parents)):
+    if lacks_repository(place):
         way = "run `git init` there" if _may_become_a_repository(place, folder) else "name a repository in work_dir"
         findings.error(
             path,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 
+from tower.config.places import lacks_repository
 from tower.config.problems import Findings
 from tower.config.tables import Tables
 from tower.config.ways import RouteTable
-from tower.core.factory import Factory
+from tower.core.factory import Access, Factory
 from tower.core.routes import Join, RouteMode
 from tower.core.ways import Extent, extent, open_routes, ways_in
 
@@ -32,19 +34,26 @@ def check_reach(factory: Factory, tables: Tables, findings: Findings) -> None:
                 f"{pipeline.entry} is disabled, so that nothing can be sent along this pipeline",
                 f"enable {pipeline.entry}, or name another agent",
             )
-    _check_residents(factory, reach, findings)
+    _check_isolation(factory, reach, findings)
     for index, checked in tables.routes.items():
         _check_use(index, checked.value, reach, findings)
         _check_joins(index, checked.value, reach, findings)
 
 
-def _check_residents(factory: Factory, reach: _Reach, findings: Findings) -> None:
-    """Refuse a resident, which works in one place, in chains that have work trees of their own."""
+def _check_isolation(factory: Factory, reach: _Reach, findings: Findings) -> None:
+    """Refuse what cannot be in chains with work trees of their own: residents, and trees that are no repository."""
     own = tuple(name for name, pipeline in factory.pipelines.items() if pipeline.own_worktrees)
     if not own:
         return
     for name in sorted(reach.of(own).depth):
-        if factory.agents[name].resident:
+        agent = factory.agents[name]
+        if agent.access is Access.READ_WRITE and lacks_repository(Path(agent.work_dir)):
+            findings.error(
+                ("pipelines", own[0], "workspace"),
+                f"needs a git repository to make work trees of, and {agent.work_dir}, where {name} works, is none",
+                'run `git init` there, or write workspace = "shared"',
+            )
+        if agent.resident:
             findings.error(
                 ("agents", name, "resident"),
                 f"chains of {' or '.join(own)} can reach {name}, and they work in work trees of their own",
