@@ -8,13 +8,14 @@ import anyio
 import pytest
 from engine.scripted import ANN, Scene, agent, edge, later
 
-from tower.control import Control
+from tower.control import Control, sending
 from tower.control.own import OwnVerbs
 from tower.core import notebook
 from tower.core.accounts import OPEN_OF_A_RUN
 from tower.core.callers import Caller
 from tower.core.chain import ChainState
 from tower.core.errors import BusyError, ConflictError, InvalidError, NotFoundError, RefusedError
+from tower.core.factory import Position
 from tower.system import notebooks
 
 from .verbs import verbs
@@ -311,3 +312,25 @@ async def test_an_unknown_blocker_is_refused_with_the_list(scene: Scene) -> None
         caller = await running(scene)
         with pytest.raises(InvalidError, match="cannot file this under 'money'"):
             await verbs(scene).help.ask(caller, summary="x", detail="", blocker="money")
+
+
+async def test_an_orchestrator_cancels_what_waits_in_its_own_chain(scene: Scene) -> None:
+    factory = (agent("lead", position=Position.ORCHESTRATOR), agent("tester", max_concurrent=1), agent("coder"))
+    async with scene.tower(*factory, routes=[edge("lead -> tester")]):
+        busy = await scene.send("tester")
+        await scene.keeper(busy)
+        caller, other, of = await running(scene, "lead"), await running(scene, "coder"), verbs(scene)
+        sent = await of.flights.send(caller, sending.Request(to="tester", body="look"))
+        identity = sent["flight"]["id"]
+        told = await of.own.after_sending(caller, identity)
+        assert (told["hops"], told["state"], told["waits_for"] is not None) == (7, "queued", True)
+        with pytest.raises(RefusedError, match="coder is no orchestrator"):
+            await of.own.cancel(other, identity)
+        with pytest.raises(RefusedError, match="it belongs to another chain"):
+            await of.own.cancel(caller, busy)
+        with pytest.raises(NotFoundError):
+            await of.own.cancel(caller, "flt_9")
+        assert (await of.own.cancel(caller, identity))["to"] == "tester"
+        assert (await of.flights.show(ANN, identity))["state"] == "cancelled"
+        with pytest.raises(ConflictError, match="it waits no more"):
+            await of.own.cancel(caller, identity)

@@ -133,6 +133,8 @@ def test_all_mistakes_are_named_together() -> None:
 
 
 EXAMPLES = {
+    "tool": '{ name = "layover_send", arguments = { to = "a", body = "b" } }',
+    "tools": "true",
     "say": '"a"',
     "raw": '"a"',
     "err": '"a"',

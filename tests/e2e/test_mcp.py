@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import anyio
 import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tower.core.tools import TOOLS
+from tower.core.tools import FOR_ORCHESTRATORS, TOOLS
 
-from .daemon_process import Daemon
+from .daemon_process import Daemon, eventually
 from .mcp_client import HOLDING, Pass, call, connected, in_loop, pass_of, post
 
 AGENTS = f"""
@@ -44,7 +46,9 @@ def held(daemon: Daemon) -> Pass:
 @in_loop
 async def test_both_generations_find_the_tools_and_nothing_else(held: Pass, mode: str) -> None:
     async with connected(held, mode) as client:  # type: ignore[arg-type]
-        assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            name for name in TOOLS if name not in FOR_ORCHESTRATORS
+        ]
         announced = client.server_capabilities.model_dump(exclude_none=True)
         assert set(announced) == {"tools"}
         assert client.server_info.name == "layover"
@@ -176,6 +180,72 @@ def test_malformed_requests_are_the_protocols_own_errors(daemon: Daemon, held: P
         answer = httpx2.request(method, held.url, headers={"Authorization": f"Bearer {held.token}"}, trust_env=False)
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert daemon.tower("status", "--health").returncode == 0
+
+
+SCRIPTED = """
+[agents.lead]
+prompt = "Lead."
+position = "orchestrator"
+entry = true
+runner = "fake:lead.toml"
+[agents.tester]
+prompt = "Test it."
+runner = "none"
+[[routes]]
+from = "lead"
+to = "tester"
+"""
+SCRIPT = """
+[[call]]
+steps = [
+  { tools = true },
+  { tool = { name = "layover_memory_write", arguments = { text = "It was here." } } },
+  { tool = { name = "layover_memory_read" } },
+  { tool = { name = "layover_send", arguments = { to = "lead", body = "x" } } },
+  { tool = { name = "layover_send", arguments = { to = "tester", body = "look" } } },
+  { run = "tower mcp < $TMPDIR/../../calls" },
+]
+"""
+
+
+@pytest.mark.slow  # the client is imported twice, and the tower loads its tools
+@pytest.mark.timeout(120)
+def test_a_scripted_agent_calls_tools_by_the_official_client_and_over_stdio(daemon: Daemon) -> None:
+    (daemon.folder / "lead.toml").write_text(SCRIPT)
+    calls = [
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "layover_peers", "arguments": {}}},
+        {"id": 3, "method": "tools/call", "params": {"name": "layover_fly", "arguments": {}}},
+    ]
+    (daemon.state / "hangars" / "lead").mkdir(parents=True)
+    text = "".join(json.dumps({"jsonrpc": "2.0"} | one) + "\n" for one in calls) + "not JSON\n"
+    (daemon.state / "hangars" / "lead" / "calls").write_text(text)
+    daemon.configure(SCRIPTED, defaults='writers = "shared"')
+    daemon.start()
+    sent = daemon.send("lead")["id"]
+    flight = eventually(lambda: found if (found := daemon.flight(sent))["state"] == "landed" else None, seconds=90)
+    said = daemon.answer(flight["runs"][-1]["id"])
+    assert flight["outcome"] == "succeeded", daemon.log.read_text()
+    assert said.startswith("layover_send\nlayover_peers\n")
+    assert "\nlayover_cancel\n" in said
+    assert "\n\nIt was here.\n" in said
+    assert "layover_send was refused: cannot send from lead to lead: no route leads there" in said
+    assert "flight flt_" in said
+    over_stdio = [json.loads(line) for line in said.splitlines() if line.startswith('{"jsonrpc"')]
+    assert [answer.get("id") for answer in over_stdio] == [1, 2, 3, None]
+    assert over_stdio[0]["result"]["serverInfo"]["name"] == "layover"
+    assert "- tester" in over_stdio[1]["result"]["content"][0]["text"]
+    assert over_stdio[2]["error"]["code"] == -32602
+    assert over_stdio[3]["error"]["code"] == -32700
 
 
 def test_the_port_is_the_same_after_a_restart_and_no_secret_is_on_disk(daemon: Daemon, held: Pass) -> None:

@@ -24,7 +24,7 @@ SECTIONS: Final = {
     "Before it": ("init", "validate", "explain", "graph", "prompt", "config"),
     "Work in": ("send", "wait", "cancel", "release", "recover", "retry"),
     "Looking": ("status", "ps", "queue", "show", "diff", "logs", "help-requests", "pipelines"),
-    "Around it": ("demo",),
+    "Around it": ("demo", "mcp"),
 }
 """The verbs, as `tower --help` lists them. The module of one is its name with underscores."""
 

@@ -56,6 +56,10 @@ class Api:
         """POST a document (an empty one by default) and return the answer."""
         return problems.document(self._request("POST", path, None, document or {}), self.socket_path)
 
+    def relay(self, path: str, body: bytes, headers: Mapping[str, str]) -> wire.Reply:
+        """POST JSON that somebody else has written, and return the reply as it is. Raises `UnreachableError`."""
+        return self._request("POST", path, None, None, written=body, more=headers)
+
     def delete(self, path: str) -> dict[str, Any]:
         """DELETE and return the answer; an answer without content is an empty document."""
         reply = self._request("DELETE", path, None, None)
@@ -68,14 +72,23 @@ class Api:
         return reply
 
     def _request(
-        self, method: str, path: str, query: Query | None, document: Mapping[str, Any] | None, wait: float = 0.0
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        document: Mapping[str, Any] | None,
+        wait: float = 0.0,
+        *,
+        written: bytes | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> wire.Reply:
         link = self._dial()
         with link:
             link.settimeout(self._seconds + wait)
-            body = b"" if document is None else json.dumps(document).encode()
+            body = written if document is None else json.dumps(document).encode()
+            headers = self._headers(body) | dict(more or {})
             try:
-                return wire.exchange(link, method, path + _query(query or {}), self._headers(document, body), body)
+                return wire.exchange(link, method, path + _query(query or {}), headers, body or b"")
             except TimeoutError:
                 raise unreachable.silent(self.socket_path, self._seconds + wait, link) from None
             except wire.GarbledError as error:
@@ -83,9 +96,9 @@ class Api:
             except (wire.CutError, OSError) as error:
                 raise unreachable.cut(self.socket_path, method, error) from error
 
-    def _headers(self, document: Mapping[str, Any] | None, body: bytes) -> dict[str, str]:
+    def _headers(self, body: bytes | None) -> dict[str, str]:
         headers = {"Accept": "application/json"}
-        if document is not None:
+        if body is not None:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         # Inside a run the token says whose run it is, so that the flight is sent by that agent.
         if self._token and self._token.isascii() and self._token.isprintable():

@@ -11,14 +11,17 @@ from typing import Final
 import anyio.to_thread
 
 from tower.control import views
+from tower.control.cancelling import end_waiting
 from tower.control.rights import require_person, require_run
 from tower.core import accounts, costs
 from tower.core.accounts import Report
 from tower.core.callers import Caller
-from tower.core.errors import ConflictError, NotFoundError
+from tower.core.errors import ConflictError, NotFoundError, RefusedError
+from tower.core.factory import Position
 from tower.core.records import Flight, Itinerary, Run
-from tower.core.routes import RouteMode
-from tower.core.states import FlightState
+from tower.core.routes import JoinKind, Route, RouteMode
+from tower.core.states import WAITING, FlightState
+from tower.engine import joins
 from tower.engine.looking import explain_waiting
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import accounts as stored
@@ -65,6 +68,7 @@ class OwnVerbs:
                         "purpose": peer.purpose,
                         "access": peer.access,
                         "mode": route.mode,
+                        "join": _join_words(route),
                     }
                 )
         return {"peers": found, "hops": stands.hops}
@@ -144,6 +148,47 @@ class OwnVerbs:
             )
         return views.report(found)
 
+    async def cancel(self, caller: Caller, text: str) -> views.View:
+        """Cancel a flight of the caller's own chain that has not started; for the orchestrator alone.
+
+        Raises `RefusedError` for anybody else and for a flight of another chain, `ConflictError` for one that has
+        started, `NotFoundError`.
+        """
+        run_id = require_run(caller, "cancel a flight")
+        if not self.is_orchestrator(caller):
+            raise RefusedError(
+                "not-orchestrator",
+                f"cannot cancel a flight: {caller.name} is no orchestrator",
+                f'go on without it; a person can set agents.{caller.name}.position = "orchestrator"',
+            )
+
+        def write(connection: Connection) -> Flight:
+            run, flight = runs.get(connection, run_id), _flight(connection, text)
+            if run is None or flight.itinerary != run.itinerary:
+                raise RefusedError(
+                    "foreign-chain",
+                    f"cannot cancel flight {flight.id}: it belongs to another chain",
+                    "you may cancel what was sent in your own chain",
+                )
+            if flight.state not in WAITING:
+                raise ConflictError(
+                    "started",
+                    f"cannot cancel flight {flight.id}: it waits no more ({flight.state})",
+                    "only what has not started can be cancelled; a person can end a run",
+                )
+            end_waiting(self.tower, connection, flight, person=caller.name)
+            joins.look(self.tower, connection, flight.itinerary)
+            return flight
+
+        cancelled = await self.tower.store.write(write)
+        self.tower.wake()
+        return {"flight": cancelled.id, "to": cancelled.receiver}
+
+    def is_orchestrator(self, caller: Caller) -> bool:
+        """Whether the caller is offered what only an orchestrator may do."""
+        agent = self.tower.factory.agents.get(caller.name)
+        return agent is not None and agent.position is Position.ORCHESTRATOR
+
     async def heard(self, caller: Caller, *, tools_listed: bool = False) -> None:
         """The caller made a call: it is not stalled. With `tools_listed` it has the tower's tools."""
         live = self.tower.live.get(caller.run or "")
@@ -177,6 +222,28 @@ class OwnVerbs:
         """Where the artifacts of a run may lie: the place that it works in, then what it was told to write out to."""
         out = self.tower.state.run_folder(run.agent, run.id) / "out"
         return tuple(Path(place) for place in (run.workspace, str(out)) if place)
+
+
+def _join_words(route: Route) -> str | None:
+    """What a flight along a route waits for before its receiver wakes, in words."""
+    join = route.join
+    if join is None:
+        return None
+    needed = {
+        JoinKind.ALL: "all of them have sent",
+        JoinKind.ANY: "the first of them has sent",
+        JoinKind.QUORUM: f"{join.needed} of them have sent",
+        JoinKind.SETTLED: "one of them has sent and none of the others can any more",
+    }[join.kind]
+    return f"wakes once, when of {', '.join(join.senders)} {needed}"
+
+
+def _flight(connection: Connection, text: str) -> Flight:
+    """Raises `NotFoundError`."""
+    _, identity = lookup.find(connection, text, kind="flight")
+    flight = flights.get(connection, identity)
+    assert flight is not None  # noqa: S101 (found in the same view of the database)
+    return flight
 
 
 def _bearings(run_id: str, connection: Connection) -> Bearings:

@@ -220,6 +220,12 @@ def _report(value: object) -> dict[str, Any] | str:
     return value
 
 
+def _arguments(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table")
+    return value
+
+
 def _handler(value: object) -> Call:
     """Steps for when a signal comes. Steps that wait for a further signal would never be reached from there."""
     steps = _steps(value)
@@ -286,6 +292,8 @@ VERBS: Final[Mapping[str, Check]] = {
     "report": _report,
     "run": _text,
     "send": _table(to=(_text, _REQUIRED), body=(_text, _REQUIRED), key=(_text, None)),
+    "tool": _table(name=(_text, _REQUIRED), arguments=(_arguments, {})),
+    "tools": _true,
     "sleep": _between(0, MAX_SECONDS),
     "wait_for": _table(path=(_path, _REQUIRED), timeout=(_between(0, MAX_SECONDS), 10.0)),
     "hang": _true,

@@ -18,5 +18,9 @@ TOOLS: Final[Mapping[str, str]] = {
     "layover_memory_write": "Add an entry to your own memory, for your later runs.",
     "layover_logbook_read": "Read the end of the logbook that all agents share.",
     "layover_logbook_append": "Add an entry to the logbook that all agents share.",
+    "layover_cancel": "Cancel a message of your own chain that has not started; for the orchestrator alone.",
 }
 """Name -> what it does."""
+
+FOR_ORCHESTRATORS: Final = frozenset({"layover_cancel"})
+"""Offered to them alone."""

@@ -27,7 +27,7 @@ from tower import __version__
 from tower.control import Control
 from tower.core.callers import Caller
 from tower.core.errors import TowerError
-from tower.mcp.tools import TOOLS, Tool
+from tower.mcp.tools import TOOLS, Tool, offered
 
 NAME: Final = "layover"
 
@@ -54,8 +54,10 @@ def _server(control: Control) -> Server[Any]:
     async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "Invalid cursor: all tools are in one page")
-        await control.own.heard(_caller(context), tools_listed=True)
-        return ListToolsResult(tools=[tool.described for tool in TOOLS.values()])
+        caller = _caller(context)
+        await control.own.heard(caller, tools_listed=True)
+        shown = offered(is_orchestrator=control.own.is_orchestrator(caller))
+        return ListToolsResult(tools=[tool.described for tool in shown])
 
     async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(params.name)

@@ -17,6 +17,7 @@ from tower.control import Control, sending
 from tower.core import accounts, notebook
 from tower.core.callers import Caller
 from tower.core.errors import InvalidError
+from tower.core.tools import FOR_ORCHESTRATORS
 from tower.core.tools import TOOLS as LINES
 from tower.mcp import words
 
@@ -63,6 +64,10 @@ class Help(Arguments):
 
 class Write(Arguments):
     text: Text = Field(description=f"Markdown, at most {notebook.ENTRY_BYTES} bytes")
+
+
+class Cancel(Arguments):
+    flight: Text = Field(description="the flight's id, as layover_send said it")
 
 
 class Tail(Arguments):
@@ -161,6 +166,11 @@ async def _logbook_append(control: Control, caller: Caller, given: Write) -> str
     return words.logged(await control.notes.log(caller, given.text))
 
 
+async def _cancel(control: Control, caller: Caller, given: Cancel) -> str:
+    cancelled = await control.own.cancel(caller, given.flight)
+    return f"flight {cancelled['flight']} to {cancelled['to']} is cancelled"
+
+
 TOOLS: Final[Mapping[str, Tool]] = {
     tool.name: tool
     for tool in (
@@ -173,6 +183,12 @@ TOOLS: Final[Mapping[str, Tool]] = {
         Tool("layover_memory_write", Write, _memory_write),
         Tool("layover_logbook_read", Tail, _logbook_read, is_reading=True),
         Tool("layover_logbook_append", Write, _logbook_append),
+        Tool("layover_cancel", Cancel, _cancel),
     )
 }
 """By name, in the order in which they are listed."""
+
+
+def offered(*, is_orchestrator: bool) -> list[Tool]:
+    """The tools that a run is shown; a call of another one is refused by its verb."""
+    return [tool for tool in TOOLS.values() if is_orchestrator or tool.name not in FOR_ORCHESTRATORS]

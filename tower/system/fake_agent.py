@@ -31,6 +31,8 @@ EX_USAGE: Final = 64
 MIB: Final = 1 << 20
 _STREAMS: Final = {"stdout": 1, "stderr": 2}
 _POLL_SECONDS: Final = 0.02
+_TOOL_SECONDS: Final = 60.0
+"""Patience with one call; the first one to a tower waits until the tower has loaded its tools."""
 
 
 class StepError(Exception):
@@ -308,6 +310,58 @@ def _post(path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         connection.close()
 
 
+def _tool(call: Mapping[str, Any]) -> None:
+    """Call one of the tower's tools as this run. A refusal is an answer: it is printed, and the call goes on."""
+
+    async def ask(client: Any) -> str:
+        answer = await client.call_tool(call["name"], call["arguments"])
+        words = "\n".join(part.text for part in answer.content if part.type == "text")
+        return f"{call['name']} was refused: {words}" if answer.is_error else words
+
+    _say(_over_mcp(ask))
+
+
+def _tools(_: bool) -> None:
+    async def ask(client: Any) -> str:
+        return "\n".join(tool.name for tool in (await client.list_tools()).tools)
+
+    _say(_over_mcp(ask))
+
+
+def _over_mcp(ask: Callable[[Any], Any]) -> str:
+    """What `ask` finds out with the official client, which is imported here: it takes longer than all the rest."""
+    url, token = os.environ.get("LAYOVER_MCP_URL"), os.environ.get("LAYOVER_RUN_TOKEN", "")
+    if not url:
+        raise StepError("LAYOVER_MCP_URL names no tower whose tools could be called")
+    import site
+
+    site.main()  # -I and -S left the packages out
+    import anyio
+    import httpx2
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.exceptions import MCPError
+
+    async def talk() -> str:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False, timeout=_TOOL_SECONDS) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return str(await ask(client))
+
+    try:
+        return anyio.run(talk)
+    except (MCPError, OSError) as error:
+        raise StepError(f"the tower's tools cannot be called: {error}") from error
+    except ExceptionGroup as group:
+        raise StepError(f"the tower's tools cannot be called: {_first(group)}") from group
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
 def _wait_for(wait: Mapping[str, Any]) -> None:
     end = time.monotonic() + wait["timeout"]
     while not Path(wait["path"]).exists():
@@ -396,6 +450,8 @@ DO: Final[Mapping[str, Callable[[Any], object]]] = {
     "report": _report,
     "run": _run,
     "send": _send,
+    "tool": _tool,
+    "tools": _tools,
     "sleep": time.sleep,
     "wait_for": _wait_for,
     "hang": _hang,
