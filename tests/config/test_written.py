@@ -8,6 +8,7 @@ from typing import Any
 from tower.config import written
 from tower.config.overrides import LayoverTable
 from tower.config.schema import AgentTable, DefaultsTable, RunnerTable, Shared
+from tower.config.tables import TOP
 
 from .conftest import GOOD, Loads
 
@@ -61,11 +62,12 @@ def shown(loads: Loads) -> dict[str, Any]:
 
 def test_every_key_that_can_be_written_is_shown(loads: Loads) -> None:
     document = shown(loads)
+    # What a tier stands for stands with the agents as their model.
+    assert document.keys() - {"path", "digest"} == {*TOP} - {"tiers"}
     assert document["layover"].keys() == LayoverTable.model_fields.keys()
     assert document["defaults"].keys() == DefaultsTable.model_fields.keys() - Shared.model_fields.keys()
     assert document["agents"]["solo"].keys() == AgentTable.model_fields.keys() - ONCE
     assert document["runners"].keys() == {"mine"}
-    # What a runner has for a tier stands with the agents as their model.
     assert document["runners"]["mine"].keys() == RunnerTable.model_fields.keys() - {"tiers"}
 
 

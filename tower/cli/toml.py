@@ -13,6 +13,9 @@ from typing import Any, Final
 COMMENTS: Final = 44
 """Column at which comments begin, where the value leaves room."""
 
+NAMED: Final = frozenset({"runners", "agents", "pipelines", "rates"})
+"""Tables of tables, by name."""
+
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _UNWRITABLE: Final = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
 
@@ -24,7 +27,7 @@ def text(document: Mapping[str, Any]) -> str:
         if isinstance(value, list):
             for entry in value:
                 lines += ["", f"[[{name}]]", *_pairs(entry)]
-        elif name in ("runners", "agents", "pipelines"):
+        elif name in NAMED:
             for key, table in value.items():
                 lines += ["", f"[{name}.{_key(key)}]", *_pairs(table)]
         elif isinstance(value, Mapping):

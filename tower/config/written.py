@@ -14,21 +14,20 @@ from pydantic import BaseModel
 
 from tower.config.overrides import LayoverTable
 from tower.config.schema import AgentTable, DefaultsTable, RunnerTable
+from tower.config.tables import TOP
+from tower.core.costs import MICROS, Rate
 from tower.core.factory import Agent, Factory, Runner, Settings, Skill
 from tower.core.pipelines import Choice, Pipeline
 from tower.core.prompts import Prompt
 from tower.core.routes import Route
 
 BUILT_IN: Final = "built in"
-MICRO: Final = 1_000_000
-"""Micro-dollars of a dollar."""
-
 _MEBI: Final = 20
 """Bits by which bytes are shifted to be MiB."""
 
 
 def _dollars(amount: int | None) -> float | None:
-    return None if amount is None else amount / MICRO
+    return None if amount is None else amount / MICROS
 
 
 _AS_WRITTEN: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
@@ -62,6 +61,7 @@ def document(factory: Factory) -> Document:
         "agents": {name: agent(it) for name, it in factory.agents.items()},
         "pipelines": {name: pipeline(it) for name, it in factory.pipelines.items()},
         "routes": list(routes(factory.routes)),
+        **{name: table for name, table in money(factory).items() if name in TOP},
     }
 
 
@@ -75,6 +75,19 @@ def settings(record: Settings) -> dict[str, Document]:
             origin = record.origins.get(f"{table}.{key}", BUILT_IN)
             tables[table][key] = {"value": value, "origin": str(origin)}
     return tables
+
+
+def money(factory: Factory) -> dict[str, Document]:
+    """`[reserve]`, `[copilot]` and `[rates.MODEL]`."""
+    return {
+        "reserve": dict(_pairs(factory.reserve)),
+        "copilot": {"usd_per_credit": _dollars(factory.per_credit)},
+        "rates": {model: _rate(rate) for model, rate in factory.rates.items()},
+    }
+
+
+def _rate(rate: Rate) -> Document:
+    return {f"{name}_usd": _dollars(getattr(rate, name)) for name in ("input", "output", "cache_read", "cache_write")}
 
 
 def agent(record: Agent) -> Document:
