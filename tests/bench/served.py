@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tower.system import procfs
@@ -29,7 +30,9 @@ FRESH: Final = 5.0
 class Served:
     """A tower that serves; `agents` is the part of the configuration file that a benchmark is about."""
 
-    def __init__(self, folder: Path, agents: str, defaults: str, before: Callable[[Path], None]) -> None:
+    def __init__(
+        self, folder: Path, agents: str, defaults: str, before: Callable[[Path], None], environ: Mapping[str, str]
+    ) -> None:
         self.folder = folder
         self.tree = folder / "workspace"
         self.socket = folder / ".layover" / "tower.sock"
@@ -45,7 +48,8 @@ class Served:
             notices.setblocking(False)
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tower", "serve", "--config", str(config)],
-                env={"PATH": os.environ["PATH"], "HOME": str(folder), "NOTIFY_SOCKET": str(folder / "n")},
+                env={"PATH": os.environ["PATH"], "HOME": str(folder), "NOTIFY_SOCKET": str(folder / "n")}
+                | dict(environ),
                 cwd=Path(__file__).parents[2],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -128,10 +132,15 @@ def until(holds: Callable[[], bool]) -> None:
 
 @contextmanager
 def tower(
-    folder: Path, agents: str, *, defaults: str = "", before: Callable[[Path], None] = lambda _: None
+    folder: Path,
+    agents: str,
+    *,
+    defaults: str = "",
+    before: Callable[[Path], None] = lambda _: None,
+    environ: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Served]:
     """A tower for the time of a benchmark; `before` it starts something may be done to its state folder."""
-    served = Served(folder, agents, defaults, before)
+    served = Served(folder, agents, defaults, before, environ)
     try:
         yield served
     finally:
