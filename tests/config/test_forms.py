@@ -72,22 +72,22 @@ def test_a_role_file_says_who_it_is_and_its_lines_keep_their_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("front", "sentence"),
+    ("front", "sentence", "line"),
     [
-        ("name: 12", "has a name that is no text"),
-        ("1: a", "has unknown front matter"),
-        ("position: Orchestrator", "has an unknown position"),
-        ("tools: []", "has unknown front matter"),
-        ("- a", "has unknown front matter"),
-        ("a: [", "is not YAML"),
-        ("name: !!python/object:x {}", "is not YAML"),
-        ("x" * 5000, "is too long"),
-        ("[" * 4000, "is not YAML"),
+        ("name: 12", "has a name that is no text", 2),
+        ("1: a", "has unknown front matter", 1),
+        ("name: x\nposition: Orchestrator", "has an unknown position", 3),
+        ("name: x\ntools: []", "has unknown front matter, tools", 3),
+        ("- a", "has unknown front matter", 1),
+        ("name: x\na: [", "is not YAML", 4),
+        ("name: !!python/object:x {}", "is not YAML", 2),
+        ("x" * 5000, "is too long", 1),
+        ("[" * 4000, "is not YAML", 1),
     ],
 )
-def test_front_matter_that_is_refused(loads: Loads, tmp_path: Path, front: str, sentence: str) -> None:
+def test_front_matter_that_is_refused(loads: Loads, tmp_path: Path, front: str, sentence: str, line: int) -> None:
     (found,) = loads(GOOD + "role = 'r.md'\n", r=f"---\n{front}\n---\nBuild it.\n").problems
-    assert str(found).startswith(f"{tmp_path}/r.md:1:1: agents.solo.role: ")
+    assert str(found).startswith(f"{tmp_path}/r.md:{line}:1: agents.solo.role: ")
     assert sentence in found.sentence
 
 
@@ -102,17 +102,19 @@ def test_a_skill_says_what_it_is_for_and_keys_of_other_programs_are_left_to_them
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "sentence", "line"),
     [
-        ("# Git\n", "has no front matter"),
-        (SKILL.replace("git", "hg"), "is the skill 'hg' in a folder 'git'"),
-        (SKILL.replace("For commits", ""), "has no description"),
-        (SKILL.replace("[Bash]", "Bash"), "no list of names"),
-        (SKILL.replace("For commits", "[a]"), "has a description that is no text"),
+        ("# Git\n", "has no front matter", "# Git"),
+        (SKILL.replace("git", "hg"), "is the skill 'hg' in a folder 'git'", "name: hg"),
+        (SKILL.replace("name: git\n", ""), "has no name, in a folder 'git'", "---"),
+        (SKILL.replace("For commits", ""), "has no description", "---"),
+        (SKILL.replace("[Bash]", "Bash"), "no list of names", "requires-tools"),
+        (SKILL.replace("For commits", "[a]"), "has a description that is no text", "description"),
     ],
 )
-def test_a_skill_that_is_refused(text: str, sentence: str) -> None:
+def test_a_skill_that_is_refused(text: str, sentence: str, line: str) -> None:
     found = skill_of(Text(path=Path("/f/git/SKILL.md"), text=text))
     assert isinstance(found, Fault)
     assert sentence in found.sentence
-    assert (found.path, found.line) == (Path("/f/git/SKILL.md"), 1)
+    assert found.path == Path("/f/git/SKILL.md")
+    assert text.split("\n")[found.line - 1].startswith(line)

@@ -6,7 +6,7 @@ Pure, over texts that `texts` has read. Who is given what is left to `instructio
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ _MAX_FRONT_MATTER: Final = 4096
 
 _PERSONA_SECTIONS: Final = ("persona", "background", "communication style")
 _ROLE_KEYS: Final = frozenset({"name", "position", "description"})
+_NO_YAML: Final = ("has front matter that is not YAML", 'write "key: value" lines')
 _SKILL_EXAMPLE: Final = 'begin it with lines "---", "name: NAME", "description: WHEN TO USE IT", "---"'
 
 
@@ -75,11 +76,16 @@ def role_of(source: Text) -> Role | Fault:
     front = _front_matter(found[1], source)
     if isinstance(front, Fault):
         return front
-    if not front.keys() <= _ROLE_KEYS:
-        return _fault(source, "has unknown front matter", f"use only {', '.join(sorted(_ROLE_KEYS))}")
+    unknown = next((key for key in front if key not in _ROLE_KEYS), None)
+    if unknown is not None:
+        return _fault(
+            source, f"has unknown front matter, {unknown}", f"use only {', '.join(sorted(_ROLE_KEYS))}", unknown
+        )
     position = front.get("position")
     if position is not None and position not in set(Position):
-        return _fault(source, "has an unknown position", "write participant or orchestrator, or remove position")
+        return _fault(
+            source, "has an unknown position", "write participant or orchestrator, or remove position", "position"
+        )
     body = "\n" * found[0].count("\n") + source.text[found.end() :]
     return Role(
         path=source.path,
@@ -101,11 +107,17 @@ def skill_of(source: Text) -> SkillCard | Fault:
     name, description, tools = front.get("name"), front.get("description"), front.get("requires-tools") or ()
     folder = source.path.parent.name
     if name != folder:
-        return _fault(source, f"is the skill {name!r} in a folder {folder!r}", f"write name: {folder}, or rename it")
+        words = f"is the skill {name!r} in a folder {folder!r}" if name else f"has no name, in a folder {folder!r}"
+        return _fault(source, words, f"write name: {folder}, or rename the folder", "name")
     if not description:
         return _fault(source, "has no description", _SKILL_EXAMPLE)
     if not isinstance(tools, list | tuple) or not all(isinstance(tool, str) for tool in tools):
-        return _fault(source, "has requires-tools that are no list of names", "write requires-tools: [NAME, NAME]")
+        return _fault(
+            source,
+            "has requires-tools that are no list of names",
+            "write requires-tools: [NAME, NAME]",
+            "requires-tools",
+        )
     return SkillCard(path=source.path, name=folder, description=description, requires_tools=tuple(tools))
 
 
@@ -115,15 +127,21 @@ def _front_matter(block: str, source: Text) -> dict[str, Any] | Fault:
         return _fault(source, "has front matter that is too long", "move it below")
     try:
         front: Any = yaml.safe_load(block) or {}
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else 1
+        return replace(_fault(source, *_NO_YAML), line=line)
     except (yaml.YAMLError, ValueError, RecursionError):
-        return _fault(source, "has front matter that is not YAML", 'write "key: value" lines')
+        return _fault(source, *_NO_YAML)
     if not isinstance(front, dict) or not all(isinstance(key, str) for key in front):
         return _fault(source, "has unknown front matter", 'write "key: value" lines')
     for key in _ROLE_KEYS & front.keys():
         if front[key] is not None and not isinstance(front[key], str):
-            return _fault(source, f"has a {key} that is no text", f'write {key}: "TEXT"')
+            return _fault(source, f"has a {key} that is no text", f'write {key}: "TEXT"', key)
     return {key: value for key, value in front.items() if value not in (None, "")}
 
 
-def _fault(source: Text, sentence: str, hint: str) -> Fault:
-    return Fault(sentence=sentence, hint=hint, path=source.path, line=1)
+def _fault(source: Text, sentence: str, hint: str, key: str = "") -> Fault:
+    """Something wrong with a file: at the line of a key of its front matter, else at its beginning."""
+    lines = source.text.split("\n")
+    line = next((number for number, line in enumerate(lines, 1) if key and line.startswith(f"{key}:")), 1)
+    return Fault(sentence=sentence, hint=hint, path=source.path, line=line)
