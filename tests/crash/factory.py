@@ -78,7 +78,7 @@ class Factory(Daemon):
         agents = self.CONFIGURATION.format(program=program, access=self.access, other=OTHER[self.access])
         self.configure(
             agents,
-            defaults='linger_sec = 0.1\nwriters = "shared"\nsandbox = "off"',
+            defaults='linger_sec = 0.1\nwriters = "shared"',
             layover=f'grace_sec = 1\nstate_dir = "{self.state}"',
         )
 

@@ -31,7 +31,7 @@ COST = round(COST_USD * 1_000_000)
 SELECT = "SELECT * FROM "
 
 AT_THE_TOP = re.compile(
-    r"tower\.db(-wal|-shm)?|socket\.path|tower\.sock|k|hangars|snapshots|ballast|\.gitignore|hangars/[a-z]+"
+    r"tower\.db(-wal|-shm)?|socket\.path|tower\.sock|k|hangars|snapshots|ballast|door|http\.port|\.gitignore|hangars/[a-z]+"
     # Names of trees are kept for good, and what was half written with them is not.
     r"|trees(/(?!.*(\.lock|/tmp_)).*)?"
 )

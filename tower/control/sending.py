@@ -186,16 +186,35 @@ def _queue(
     join: Join | None = None,
 ) -> Sent:
     """Store the flight: in the queue, or before the barrier of its receiver."""
+    flight = _flight(tower, sender, itinerary, hops, message, is_parked=join is not None)
+    flights.insert(connection, flight)
+    if join is not None:
+        joins.deliver(tower, connection, flight, join)
+        return Sent(flight=flights.get(connection, flight.id) or flight)
+    told = tower.event(
+        "flight.queued",
+        flight=flight.id,
+        itinerary=itinerary,
+        agent=flight.receiver,
+        run=sender.ref,
+        sender=sender.kind,
+        by=sender.name,
+    )
+    events.append(connection, told)
+    return Sent(flight=flight)
+
+
+def _flight(tower: Tower, sender: Sender, itinerary: str, hops: int, message: Message, *, is_parked: bool) -> Flight:
     # What is parked waits for more than the ground stop.
-    stop = tower.ground_stop if join is None else None
-    flight = Flight(
+    stop = None if is_parked else tower.ground_stop
+    return Flight(
         id=tower.new_id(ids.FLIGHT),
         itinerary=itinerary,
         sender=sender,
         receiver=message.to,
         body=message.body,
         created_at=tower.clock(),
-        state=FlightState.PARKED if join else FlightState.HELD if stop else FlightState.QUEUED,
+        state=FlightState.PARKED if is_parked else FlightState.HELD if stop else FlightState.QUEUED,
         held_reason=HeldReason.GROUND_STOP if stop else None,
         reason=f"ground stop: {stop.words()}; `tower ground-stop off` releases it" if stop else None,
         hops_remaining=hops,
@@ -203,23 +222,6 @@ def _queue(
         key=message.key,
         not_before=message.not_before,
     )
-    flights.insert(connection, flight)
-    if join is not None:
-        joins.deliver(tower, connection, flight, join)
-        return Sent(flight=flights.get(connection, flight.id) or flight)
-    events.append(
-        connection,
-        tower.event(
-            "flight.queued",
-            flight=flight.id,
-            itinerary=itinerary,
-            agent=flight.receiver,
-            run=sender.ref,
-            sender=sender.kind,
-            by=sender.name,
-        ),
-    )
-    return Sent(flight=flight)
 
 
 def _same_key(
