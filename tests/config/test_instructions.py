@@ -27,9 +27,9 @@ def skill(tmp_path: Path) -> Path:
     return write_skill(tmp_path / "skills" / "git")
 
 
-def write_skill(folder: Path, tools: str = "") -> Path:
+def write_skill(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: For {folder.name}\n{tools}---\nDo it.\n")
+    (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: For {folder.name}\n---\nDo it.\n")
     return folder / "SKILL.md"
 
 
