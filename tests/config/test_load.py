@@ -128,6 +128,7 @@ HEADERS = {
     "defaults": "[defaults]",
     "runners.*": "[runners.r]",
     "runners.*.estimate": "[runners.r.estimate]",
+    "runners.*.mcp": "[runners.r.mcp]",
     "agents.*": "[agents.a]",
     "routes.*": "[[routes]]",
 }

@@ -41,6 +41,7 @@ INHERITED: Final = (
     "stall_sec",
     "first_output_sec",
     "linger_sec",
+    "mcp_grace_sec",
     "orphan_sec",
     "max_recovery_attempts",
     "memory_bytes",

@@ -15,7 +15,6 @@ from tower.core.fences import inline
 _SHARED: Final = {
     "memory_max_mb": "the memory of a run is not limited",
     "pids_max": "the processes of a run are not limited",
-    "mcp_grace_sec": "a run that never asks for the tools of the tower is not marked",
     "reask": "answers are not read as proposals",
     "learnings": "there are no learnings",
     "fuel_usd": "chains are bounded by max_hops and max_runs",
@@ -35,12 +34,12 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "runners.*": {
         "cli": "write the program's command",
-        "mcp": "a program finds the tools of the tower at LAYOVER_MCP_URL",
         "assume_usd": "a run that says nothing of its cost is shown as not reported",
         "usd_per_credit": "costs are taken as a runner reports them",
         "resume": "each run is a new process",
     },
     "runners.*.estimate": {},
+    "runners.*.mcp": {},
     "agents.*": {
         **_SHARED,
         "approve": "flights are started without asking",
@@ -64,6 +63,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "layover": "[layover]",
     "defaults": "[defaults]",
     "runners.*": "[runners.NAME]",
+    "runners.*.mcp": "mcp of [runners.NAME]",
     "runners.*.estimate": "estimate of [runners.NAME]",
     "agents.*": "[agents.NAME]",
     "routes.*": "[[routes]]",

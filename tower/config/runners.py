@@ -18,7 +18,7 @@ from tower.config.schema import RunnerTable
 from tower.config.tables import Checked, Tables
 from tower.core import fake_script
 from tower.core.errors import InvalidError
-from tower.core.factory import Runner
+from tower.core.factory import Runner, ToolWiring
 from tower.core.placeholders import ARGS, IN_COMMANDS, unknown_names
 from tower.core.runner_spec import parse_spec
 
@@ -62,6 +62,7 @@ class Runners:
             stop_signal=table.stop_signal,
             own_sandbox=table.own_sandbox,
             protocol=table.protocol,
+            mcp=None if table.mcp is None else ToolWiring(**table.mcp.model_dump()),
             efforts={str(level): word for level, word in table.efforts.items()},
             unavailable_patterns=table.unavailable_patterns,
             private_home=table.config_home == "per-agent",

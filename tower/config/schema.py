@@ -129,6 +129,11 @@ def _output(value: Any) -> Any:
     return value
 
 
+def _wiring(value: Any) -> Any:
+    """Older files have another name for one form."""
+    return "codex_overrides" if value == "codex_toml" else value
+
+
 def _protocol(value: Any) -> Any:
     if value in PROTOCOLS_LATER:
         raise RefusedValueError(f"{value!r} is not available yet", 'write "jsonl"')
@@ -252,6 +257,7 @@ class Shared(BaseModel):
     stall_sec: OptionalLimit = None
     first_output_sec: OptionalLimit = None
     linger_sec: Linger = 2.0
+    mcp_grace_sec: Limit = 20.0
     orphan_sec: Orphan = 900.0
     max_recovery_attempts: Annotated[int, between(0, 100)] = 2
     memory_bytes: Annotated[int, between(0, 1 << 20)] = 4096
@@ -307,6 +313,19 @@ class EstimateTable(BaseModel):
     per_byte: Annotated[float, between(0, 1000)] = 0.82
 
 
+class McpTable(BaseModel):
+    """`[runners.NAME] mcp`: how the program is told of the tower's tools."""
+
+    model_config = TABLE
+
+    format: Annotated[
+        Literal["claude_json", "codex_overrides", "gemini_settings", "opencode_json", "env", "none"],
+        BeforeValidator(_wiring),
+    ]
+    flag: Short | None = None
+    prefix: Short = ""
+
+
 class RunnerTable(BaseModel):
     """`[runners.NAME]`."""
 
@@ -324,6 +343,7 @@ class RunnerTable(BaseModel):
     tiers: TiersOfRunner = Field(default_factory=dict)
     unavailable_patterns: Expressions = ()
     config_home: Literal["inherit", "per-agent"] = "inherit"
+    mcp: McpTable | None = None
     estimate: EstimateTable = EstimateTable()
 
 

@@ -21,6 +21,7 @@ from tower.config.schema import (
     AgentTable,
     DefaultsTable,
     EstimateTable,
+    McpTable,
     RunnerTable,
     TiersTable,
 )
@@ -35,6 +36,7 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "defaults": DefaultsTable,
     "runners.*": RunnerTable,
     "runners.*.estimate": EstimateTable,
+    "runners.*.mcp": McpTable,
     "agents.*": AgentTable,
     "routes.*": RouteTable,
     "pipelines.*": PipelineTable,

@@ -52,6 +52,22 @@ class OnStop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWiring:
+    """How a program is told where the tower's tools are."""
+
+    format: str
+    """claude_json, codex_overrides, gemini_settings, opencode_json, env or none."""
+    flag: str | None = None
+    """The option before it, where the command has no `{mcp}`."""
+    prefix: str = ""
+
+    @property
+    def is_wired(self) -> bool:
+        """Whether the program is expected to ask for them."""
+        return self.format != "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
     """How one agent program is invoked. Exactly one of the kinds; see `tower.runners` for what each does."""
 
@@ -66,6 +82,8 @@ class Runner:
     protocol: str | None = None
     """How its program is spoken to when it stays for many turns; None: it cannot."""
     args: tuple[str, ...] = ()
+    mcp: ToolWiring | None = None
+    """None: the program finds `LAYOVER_MCP_URL` in its environment, and nothing else is done."""
     output: str = "text"
     """text, report or claude: what the reader looks for."""
     env_from: tuple[str, ...] = ()
@@ -142,6 +160,8 @@ class Agent:
     stall_sec: float | None = None
     first_output_sec: float | None = None
     linger_sec: float = 2.0
+    mcp_grace_sec: float = 20.0
+    """Until a program that is wired to the tower's tools has asked for them."""
     orphan_sec: float = 900.0
     max_concurrent: int | None = None
     max_pending: int | None = None

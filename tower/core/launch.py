@@ -93,6 +93,8 @@ class Launch:
     payload: str
     limits: Limits
     stop_signal: str = "TERM"
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name in the run's folder -> text that the program reads there; no secret is among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from tower.engine.enclosure import confinement_of
 from tower.engine.handing_over import handover_for
 from tower.engine.memories import memory_of
 from tower.engine.places import resident_folder
-from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
+from tower.engine.program import Program, argv_of, environment_of, files_of, how_to_mend, is_installed
 from tower.engine.tower import Tower
 from tower.store import flights
 
@@ -189,6 +189,7 @@ def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> 
             orphan=agent.orphan_sec,
         ),
         stop_signal=prepared.runner.stop_signal,
+        files=files_of(tower, prepared.program(number)),
     )
 
 

@@ -143,6 +143,8 @@ def _write_folder(tower: Tower, live: LiveRun, start: Launch) -> Path:
         for made in (folder, folder / "out", folder / "tmp"):
             made.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         _write_private(folder / "payload.md", start.payload)
+        for name, text in start.files.items():
+            _write_private(folder / name, text)
         shown = {"argv": list(start.argv), "environment": sorted(start.env)}
         _write_private(folder / "argv.json", json.dumps(shown, indent=1) + "\n")
     except OSError as error:
@@ -204,7 +206,30 @@ async def _start_keeper(
     # From here on the program may be at work: it is written down who it is, cancelled or not, a full disk or not.
     await tower.persist(partial(record_start, tower, live, link))
     failpoint("keeper.recorded")
+    if live.runner.mcp is not None and live.runner.mcp.is_wired:
+        tower.tasks.start_soon(_expect_tools, tower, live)
     return link
+
+
+async def _expect_tools(tower: Tower, live: LiveRun) -> None:
+    """Say of a run whose program was told where the tower's tools are, and does not ask for them: it has none."""
+    with anyio.move_on_after(live.agent.mcp_grace_sec):
+        await live.has_tools.wait()
+        return
+    if live.run.id not in tower.live:
+        return
+    run = live.run
+    told = tower.event("run.without-tools", itinerary=run.itinerary, run=run.id, agent=run.agent)
+
+    def write(connection: Connection) -> None:
+        runs.add_notes(
+            connection,
+            run.id,
+            (f"has no tools of the tower: it did not ask for them within {live.agent.mcp_grace_sec:g} s",),
+        )
+        events.append(connection, told)
+
+    await tower.persist(write)
 
 
 def record_start(tower: Tower, live: LiveRun, link: KeeperLink, connection: Connection) -> None:

@@ -16,7 +16,7 @@ from tower.core import environment
 from tower.core.environment import Environment, Missing
 from tower.core.factory import Agent, Factory, Runner
 from tower.engine.tower import Tower
-from tower.runners import Invocation, of
+from tower.runners import Invocation, of, tools
 from tower.system import fake_agent
 from tower.system.files import read_regular
 from tower.system.statedir import DOOR
@@ -61,6 +61,7 @@ def environment_of(tower: Tower, program: Program) -> Environment | Missing:
         "LAYOVER_RUN_TOKEN": program.token,
         "LAYOVER_REPORT": str(folder / "out" / "report"),
     }
+    layover |= tools.offer(program.runner, tower.mcp_url, str(folder)).env
     if program.is_resident:
         layover["LAYOVER_PROTOCOL"] = program.runner.protocol or ""
         layover["LAYOVER_SESSION"] = program.session or ""
@@ -82,6 +83,7 @@ def argv_of(tower: Tower, program: Program, workspace: str) -> tuple[str, ...]:
     invocation = Invocation(
         workspace=workspace,
         run_dir=str(folder),
+        mcp_url=tower.mcp_url,
         prompt=None if program.is_resident else str(folder / "payload.md"),
         session=program.session,
         config_dir=str(Path(program.factory.path).parent),
@@ -89,6 +91,11 @@ def argv_of(tower: Tower, program: Program, workspace: str) -> tuple[str, ...]:
         fake_agent=fake_agent.__file__,
     )
     return of(program.runner).argv(program.runner, program.agent, context=invocation)
+
+
+def files_of(tower: Tower, program: Program) -> Mapping[str, str]:
+    """What is written into the folder of a start, for its program to read: name -> text, without any secret."""
+    return tools.offer(program.runner, tower.mcp_url, str(program.folder(tower))).files
 
 
 def is_installed(program: str, work_dir: str, path: str) -> bool:

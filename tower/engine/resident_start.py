@@ -18,7 +18,7 @@ from tower.core.residence import fingerprint
 from tower.engine import places
 from tower.engine.compose import TOKEN_BYTES, hash_of
 from tower.engine.enclosure import confinement_of, walls_around
-from tower.engine.program import Program, argv_of, environment_of, how_to_mend, is_installed
+from tower.engine.program import Program, argv_of, environment_of, files_of, how_to_mend, is_installed
 from tower.engine.tower import Resident, Tower, log
 from tower.store import events, residents, runs
 from tower.store.database import Connection
@@ -134,6 +134,8 @@ def _write_folder(tower: Tower, program: Program, argv: tuple[str, ...], environ
             made.mkdir(mode=0o700, parents=True, exist_ok=True)
         make_turns(folder)
         shown = {"argv": list(argv), "environment": sorted(environment.values)}
+        for name, text in files_of(tower, program).items():
+            write_private(folder / name, text.encode())
         write_private(folder / "argv.json", (json.dumps(shown, indent=1) + "\n").encode())
     except OSError as error:
         raise TowerError(

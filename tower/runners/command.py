@@ -11,7 +11,7 @@ from typing import Final
 from tower.core.factory import Agent, Runner
 from tower.core.outcome import Reading
 from tower.core.placeholders import fill_command
-from tower.runners import claude
+from tower.runners import claude, tools
 from tower.runners import report as reports
 from tower.runners.invocation import Invocation
 from tower.runners.text import answer
@@ -25,7 +25,9 @@ READERS: Final[Mapping[str, Callable[[Runner, bytes, str | None], Reading]]] = {
 
 def argv(runner: Runner, agent: Agent, *, context: Invocation) -> tuple[str, ...]:
     """The command with its placeholders filled; arguments of the runner, then of the agent."""
-    return fill_command(runner.command, (*runner.args, *agent.args), values(runner, agent, context))
+    return fill_command(
+        runner.command, (*tools.arguments(runner), *runner.args, *agent.args), values(runner, agent, context)
+    )
 
 
 def read(runner: Runner, stdout_tail: bytes, report: str | None) -> Reading:
@@ -44,7 +46,7 @@ def values(runner: Runner, agent: Agent, context: Invocation) -> dict[str, str |
         "model": agent.model,
         "effort": effort_of(runner, agent),
         "context": agent.context,
-        "mcp": None,
+        "mcp": tools.offer(runner, context.mcp_url, context.run_dir).value,
         "name": agent.name,
         "workspace": context.workspace,
         "run_dir": context.run_dir,

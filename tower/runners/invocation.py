@@ -17,6 +17,8 @@ class Invocation:
 
     workspace: str
     run_dir: str
+    mcp_url: str = ""
+    """Where the tower's tools are."""
     prompt: str | None
     """The payload file; a resident has none, it is told turn by turn."""
     session: str | None = None
