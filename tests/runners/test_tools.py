@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tower.core.factory import Agent, Runner, ToolWiring
+from tower.core.prompts import Prompt
 from tower.runners import Invocation, of
 from tower.runners.tools import FILE, offer
 
