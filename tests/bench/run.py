@@ -6,13 +6,25 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from . import acknowledge, configuration, drawing, history, idle, keeper, output, start, status, throughput
+from . import acknowledge, configuration, drawing, history, idle, keeper, output, snapshots, start, status, throughput
 from .machine import describe, place
 from .table import HEAD, Row, line
 
 BENCHMARKS: Final[Mapping[str, Callable[..., list[Row]]]] = {
     module.__name__.rpartition(".")[2]: module.measure
-    for module in (throughput, start, acknowledge, status, configuration, drawing, keeper, output, idle, history)
+    for module in (
+        throughput,
+        start,
+        acknowledge,
+        status,
+        configuration,
+        drawing,
+        keeper,
+        output,
+        snapshots,
+        idle,
+        history,
+    )
 }
 
 

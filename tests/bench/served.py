@@ -37,7 +37,9 @@ class Served:
         self.tree = folder / "workspace"
         self.socket = folder / ".layover" / "tower.sock"
         config = folder / "layover.toml"
-        config.write_text(f'[layover]\nwork_dir = "workspace"\nmin_free_mb = 1\n[defaults]\n{defaults}\n{agents}\n')
+        config.write_text(
+            f'[layover]\nwork_dir = "workspace"\nmin_free_mb = 1\n[defaults]\nsandbox = "off"\n{defaults}\n{agents}\n'
+        )
         git = ["git", "-C", str(self.tree), "-c", "user.name=b", "-c", "user.email=b@example.org"]
         self.tree.mkdir()
         subprocess.run([*git, "init", "-q"], check=True)

@@ -65,6 +65,7 @@ description = "Writes"
 runner = '''cmd:echo mine > {outside}/x; echo new > new.txt; git add -A; echo out > "$LAYOVER_REPORT"; echo $(pwd)'''
 prompt = "Write."
 entry = true
+sandbox = "require"
 """
     )
     daemon.start()

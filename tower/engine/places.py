@@ -50,12 +50,14 @@ async def make(tower: Tower, live: LiveRun, folder: Path) -> tuple[Workspace, Co
     if held.refusal is not None:
         raise BusyError("sandbox", f"cannot start {live.agent.name}: {held.refusal}")
     if held.layer is None:
-        workspace = await anyio.to_thread.run_sync(partial(found, tower, live.agent, live.run))
+        workspace = await found(tower, live.agent, live.run)
         if live.has_own_worktree:
             workspace = replace(workspace, kind=WORKTREE)
     else:
         take = partial(_copy if held.layer is Layer.COPY else _frozen, tower, live, folder, held)
         workspace = await anyio.to_thread.run_sync(take, limiter=_limiter)
+        if held.mechanism is Mechanism.NONE:
+            workspace = await watched(tower, workspace)
     return _held(workspace, held), held
 
 
@@ -64,7 +66,7 @@ def _held(workspace: Workspace, held: Confinement) -> Workspace:
 
 
 def _copy(tower: Tower, live: LiveRun, folder: Path, held: Confinement) -> Workspace:
-    """A private copy, with the name of the live tree when nothing but a comparison shows that it stays as it is."""
+    """A private copy."""
     agent = live.agent
     taken = take_snapshot(
         live=agent.work_dir,
@@ -76,8 +78,7 @@ def _copy(tower: Tower, live: LiveRun, folder: Path, held: Confinement) -> Works
     if agent.snapshot_writes == "keep":
         (folder / KEPT).touch()
         taken = replace(taken, notes=(*taken.notes, f"this snapshot is kept: `rm -r {folder}` removes it"))
-    taken = replace(taken, tree=None, writable=(str(folder),))
-    return watched(tower, taken) if held.mechanism is Mechanism.NONE else taken
+    return replace(taken, tree=None, writable=(str(folder),))
 
 
 def _frozen(tower: Tower, live: LiveRun, folder: Path, held: Confinement) -> Workspace:
@@ -121,7 +122,7 @@ async def renew(tower: Tower, agent: Agent, at: str, turn: Run | None = None) ->
     if agent.access is Access.READ_WRITE:
         if turn is None:
             return await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
-        return _held(await anyio.to_thread.run_sync(partial(found, tower, agent, turn)), held)
+        return _held(await found(tower, agent, turn), held)
     take = partial(
         renew_copy,
         live=agent.work_dir,

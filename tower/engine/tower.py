@@ -27,6 +27,7 @@ from tower.core.rails import Rails, Seat
 from tower.core.records import Event, Process, Run
 from tower.core.residence import Residence, ResidentState
 from tower.engine.bus import Bus
+from tower.engine.naming import Naming
 from tower.runners.jsonl import Lines, Result
 from tower.store.database import DISK_FULL, Connection, Store
 from tower.system.ballast import Ballast
@@ -182,6 +183,7 @@ class Tower:
     is_ending_all: bool = False
     """It goes down, and nothing is to outlive it."""
     residents: dict[str, Resident] = field(default_factory=dict)
+    naming: Naming = field(init=False)
     frozen: FrozenTrees = field(init=False)
     """Where snapshots are taken from. It lies where snapshots were made when the tower started."""
     wrote: dict[str, float] = field(default_factory=dict)
@@ -198,7 +200,9 @@ class Tower:
         return self.umask if asked is None else int(asked, 8)
 
     def __post_init__(self) -> None:
-        self.frozen = FrozenTrees(Path(self.factory.settings.snapshots_dir) / FROZEN, remove_workspace)
+        snapshots = self.factory.settings.snapshots_dir
+        self.naming = Naming(str(self.state.trees), (str(self.state.root), snapshots))
+        self.frozen = FrozenTrees(Path(snapshots) / FROZEN, remove_workspace)
 
     def new_id(self, prefix: str) -> str:
         """A fresh id, from the tower's clock and chance."""

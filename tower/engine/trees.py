@@ -6,7 +6,6 @@ How a tree is named is left to `system.treestore`, how it is kept to `system.res
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -18,32 +17,31 @@ from tower.core.records import Run
 from tower.core.states import Cause
 from tower.engine.tower import LiveRun, Tower, log
 from tower.system.rescue import RESCUE, rescue
-from tower.system.treestore import name_tree
 from tower.system.workspace import live_workspace
 
 
-def found(tower: Tower, agent: Agent, run: Run) -> Workspace:
-    """The live tree, its content named; what an interrupted run left uncommitted there is kept first. Blocks.
+async def found(tower: Tower, agent: Agent, run: Run) -> Workspace:
+    """The live tree, its content named; what an interrupted run left uncommitted there is kept first.
 
     Raises `InvalidError` when there is no such folder, and `BusyError` when something cannot be kept for the moment.
     """
-    workspace = live_workspace(agent.work_dir)
+    workspace = await anyio.to_thread.run_sync(live_workspace, agent.work_dir)
     if workspace.repository is None:
         return workspace
     notes = list(workspace.notes)
     if run.cause is Cause.RECOVERY and run.follows_run is not None:
-        notes += _rescued(tower, workspace, run.follows_run)
+        notes += await anyio.to_thread.run_sync(_rescued, tower, workspace, run.follows_run)
     try:
-        named = name_tree(workspace.root, str(tower.state.trees), exclude=not_of_the_tree(tower))
+        named = await tower.naming.name(workspace.root)
     except TowerError as error:
         return replace(workspace, notes=(*notes, f"what this run changes cannot be shown: {error}"))
     return replace(workspace, tree=named.tree, notes=(*notes, *named.notes))
 
 
-def watched(tower: Tower, workspace: Workspace) -> Workspace:
-    """A snapshot with the name of its live tree, which nothing but a comparison afterwards protects. Blocks."""
+async def watched(tower: Tower, workspace: Workspace) -> Workspace:
+    """A snapshot with the name of its live tree, which nothing but a comparison afterwards protects."""
     try:
-        named = name_tree(workspace.root, str(tower.state.trees), exclude=not_of_the_tree(tower))
+        named = await tower.naming.name(workspace.root)
     except TowerError as error:
         note = f"it cannot be seen whether this run changes the live tree: {error}"
         return replace(workspace, notes=(*workspace.notes, note))
@@ -55,7 +53,7 @@ async def name_after(tower: Tower, run: Run) -> tuple[str | None, tuple[str, ...
     if run.tree_before is None or run.workspace is None or run.workspace_kind not in WRITTEN:
         return None, ()
     try:
-        return await _name(tower, run.workspace), ()
+        return (await tower.naming.name(run.workspace)).tree, ()
     except TowerError as error:
         return None, (f"what this run changed cannot be shown: {error}",)
 
@@ -71,7 +69,7 @@ async def suspicion(tower: Tower, live: LiveRun, run: Run) -> tuple[str, ...]:
     if run.claimed_at < tower.started_at or _writers_since(tower, tree, run.claimed_at):
         return ()
     try:
-        after = await _name(tower, tree)
+        after = (await tower.naming.name(tree)).tree
     except TowerError as error:
         return (f"it cannot be seen whether this run changed the live tree: {error}",)
     if after == run.tree_before:
@@ -85,11 +83,6 @@ async def suspicion(tower: Tower, live: LiveRun, run: Run) -> tuple[str, ...]:
 def not_of_the_tree(tower: Tower) -> tuple[str, ...]:
     """What is the tower's own, wherever it lies."""
     return str(tower.state.root), tower.factory.settings.snapshots_dir
-
-
-async def _name(tower: Tower, path: str) -> str:
-    name = partial(name_tree, path, str(tower.state.trees), exclude=not_of_the_tree(tower))
-    return (await anyio.to_thread.run_sync(name)).tree
 
 
 def _writers_since(tower: Tower, tree: str, since: float) -> bool:

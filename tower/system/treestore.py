@@ -139,7 +139,7 @@ class _Naming:
     def whole(self, repository: Repository) -> Named:
         head = read_head(repository)
         place = made(self._store, object_format(repository, head))
-        own, inner = self._look(repository, head, place)
+        own, tree, inner = self._look(repository, head, place)
         waiting = [(name, os.fsdecode(name)) for name in inner]
         lines: list[bytes] = []
         while waiting:
@@ -149,11 +149,12 @@ class _Naming:
             waiting += [(name + b"/" + one, f"{relative}/{os.fsdecode(one)}") for one in deeper]
         if lines:
             own.read("update-index", "-z", "--index-info", input=b"".join(line + b"\0" for line in lines))
-        tree = own.write("write-tree", "--missing-ok").strip().decode()
+            tree = own.write("write-tree", "--missing-ok").strip().decode()
         _borrow(place, self._borrowed)
         return Named(tree=tree, head=head, notes=tuple(self._notes))
 
-    def _look(self, repository: Repository, head: Head, place: Path) -> tuple[GitDir, tuple[bytes, ...]]:
+    def _look(self, repository: Repository, head: Head, place: Path) -> tuple[GitDir, str, tuple[bytes, ...]]:
+        """A git directory whose index has the content, its tree, and the repositories inside."""
         self._count += 1
         own = looking_at(
             repository,
@@ -165,7 +166,7 @@ class _Naming:
         own = replace(own, settings=(PRIVATE_OBJECTS,))
         found = capture(repository, own, exclude=self._exclude, calm_within=CALM_WITHIN)
         self._borrowed += repository.objects
-        return own, found.inner
+        return own, found.tree, found.inner
 
     def _nested(
         self, top: str, name: str, place: Path, form: str
@@ -176,7 +177,7 @@ class _Naming:
             if found is None or object_format(found, head := read_head(found)) != form:
                 self._notes.append(f"what changes in {shown(name)}, a repository of its own, is not shown")
                 return (), []
-            own, inner = self._look(found, head, place)
+            own, _, inner = self._look(found, head, place)
         except TowerError as error:
             if error.code not in ("git-failed", "repository"):
                 raise
