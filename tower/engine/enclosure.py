@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from tower.core.confinement import Confinement, confine
+from tower.core.confinement import Abilities, Confinement, Mechanism, confine
 from tower.core.factory import Agent, Runner
 from tower.core.launch import Walls, Workspace
 from tower.engine.program import Program, home_of, private_home
@@ -21,11 +21,15 @@ from tower.system.sandbox import Surroundings, walls
 
 async def confinement_of(tower: Tower, agent: Agent, runner: Runner) -> Confinement:
     """How runs of an agent are confined here. The first call tries what the machine can do."""
+    if agent.sandbox == "off":
+        return confine(agent, runner, Abilities())
     return confine(agent, runner, await anyio.to_thread.run_sync(tower.abilities))
 
 
 def walls_around(tower: Tower, held: Confinement, workspace: Workspace, program: Program, folder: Path) -> Walls | None:
     """The walls of the run or process whose records lie in `folder`, in the place that was made for it."""
+    if held.mechanism is Mechanism.NONE:
+        return None
     settings, state, agent = tower.factory.settings, tower.state, program.agent.name
     home = private_home(tower, agent) if program.runner.private_home else None
     around = Surroundings(
