@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tower.core.factory import Access, Position, Runner
+from tower.core.factory import Access, Position, Runner, ToolWiring
 from tower.core.prompts import Condition, Passage, Prompt
 from tower.core.states import HeldReason
 from tower.engine import compose, holds
@@ -163,6 +163,22 @@ async def test_an_orchestrator_is_shown_who_there_is(scene: Scene) -> None:
         told = payload((await scene.keeper(await scene.send("lead"))).folder)
         assert "no right to send:\n\n- tester: tests things\n\n" in told
         assert "all the agents" not in payload((await scene.keeper(await scene.send("tester"))).folder)
+
+
+async def test_a_run_whose_program_is_wired_to_the_tools_is_told_of_them(scene: Scene) -> None:
+    wired, deaf = (
+        Runner(name=form, kind="command", command=("true",), mcp=ToolWiring(format=form)) for form in ("env", "none")
+    )
+    agents = agent("coder", runner="env"), agent("tester", runner="none"), agent("other")
+    async with scene.tower(*agents, runners=[wired, deaf]) as tower:
+        told = {
+            name: payload((await scene.keeper(await scene.send(name, "do it"))).folder) for name in ("coder", "other")
+        }
+        assert "The tower offers you these tools" in told["coder"]
+        assert "layover_memory_write" in told["coder"]
+        assert "layover_" not in told["other"]
+        assert preview(scene, tower, "coder") == told["coder"]
+        assert "layover_" not in preview(scene, tower, "tester")
 
 
 async def test_what_a_run_was_told_by_is_on_its_record(scene: Scene) -> None:

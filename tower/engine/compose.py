@@ -24,6 +24,7 @@ from tower.core.records import Flight, Itinerary
 from tower.core.residence import ResidentState
 from tower.core.routes import RouteMode
 from tower.core.states import HeldReason
+from tower.core.tools import TOOLS
 from tower.engine.enclosure import confinement_of
 from tower.engine.handing_over import handover_for
 from tower.engine.memories import memory_of
@@ -238,6 +239,7 @@ def _briefing(prepared: Prepared, workspace: str) -> Briefing:
         handover=prepared.handover,
         peers=peers,
         roster=_roster(factory, agent),
+        tools=tuple(TOOLS) if prepared.runner.mcp is not None and prepared.runner.mcp.is_wired else (),
     )
 
 
