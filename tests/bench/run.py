@@ -6,7 +6,20 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from . import acknowledge, configuration, drawing, history, idle, keeper, output, snapshots, start, status, throughput
+from . import (
+    acknowledge,
+    configuration,
+    door,
+    drawing,
+    history,
+    idle,
+    keeper,
+    output,
+    snapshots,
+    start,
+    status,
+    throughput,
+)
 from .machine import describe, place
 from .table import HEAD, Row, line
 
@@ -16,6 +29,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., list[Row]]]] = {
         throughput,
         start,
         acknowledge,
+        door,
         status,
         configuration,
         drawing,
