@@ -84,6 +84,12 @@ def test_a_sender_that_a_barrier_does_not_name_wakes_its_receiver() -> None:
     assert found.agents == {"x": 2, "d": 1}
 
 
+def test_what_is_parked_may_wake_its_receiver_with_more_hops_than_were_on_the_way() -> None:
+    found = reachable([place("b", 2)], routes("bc", "cc"), [join("c", "ca", 1, c=2)])
+    assert found.agents == {"b": 2, "c": 2}
+    assert found.deliveries == {("b", "c"): 1, ("c", "c"): 1}
+
+
 pairs = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES))
 edges = st.lists(
     st.builds(

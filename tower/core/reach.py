@@ -79,12 +79,13 @@ def reachable(places: Iterable[Place], routes: Iterable[Route], barriers: Iterab
             before.setdefault((sender, barrier.receiver), []).append(barrier)
     agents: dict[str, int] = {}
     brought: dict[tuple[str, str], int] = {}
-    # The most hops first: whatever is found first about an agent or a pair is the best that there is.
+    # The most hops first, so that most agents are looked at once; what is parked may let one through with more than
+    # were on the way so far, and then it is looked at again.
     front = [(-place.hops, place.agent) for place in places]
     heapq.heapify(front)
     while front:
         hops, agent = heapq.heappop(front)
-        if agent in agents:
+        if -hops <= agents.get(agent, -1):
             continue
         agents[agent] = -hops
         if -hops < 1:
