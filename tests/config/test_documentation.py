@@ -30,6 +30,9 @@ HEADINGS = {
     "routes.*": "## `[[routes]]`",
     "tiers": "## `[tiers]`",
     "pipelines.*": "## `[pipelines.NAME]`",
+    "reserve": "## `[reserve]`",
+    "rates.*": "## `[rates.MODEL]`",
+    "copilot": "## `[copilot]`",
 }
 
 
@@ -70,7 +73,7 @@ def test_the_reference_has_the_right_defaults(section: str) -> None:
         if default is PydanticUndefined:
             assert cell == "required"
         elif section == "agents.*" and name in SECTIONS["defaults"].model_fields:
-            assert cell in ("from `[defaults]`", "joined with `[defaults]`")
+            assert cell in ("from `[defaults]`", "joined with `[defaults]`", "its history, else `[defaults]`")
         elif text := written(default):
             assert cell == f"`{text}`"
 

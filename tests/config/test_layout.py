@@ -58,7 +58,15 @@ def test_what_is_built_in_is_what_the_core_says(loads: Loads, tmp_path: Path) ->
     factory = loads(GOOD).factory
     assert factory is not None
     built = {it.name: it.default for it in fields(Settings)}
-    for name in ("on_stop", "grace_sec", "max_body_bytes", "max_log_bytes", "min_free_bytes", "allowed_dirs"):
+    for name in (
+        "on_stop",
+        "grace_sec",
+        "max_body_bytes",
+        "max_log_bytes",
+        "min_free_bytes",
+        "allowed_dirs",
+        "reserve",
+    ):
         assert getattr(factory.settings, name) == built[name]
     for name in ("max_concurrent_runs", "max_hops", "max_runs", "shared_writers", "socket_group"):
         assert getattr(factory.settings, name) == built[name]

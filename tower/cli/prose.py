@@ -77,9 +77,9 @@ def _rails(factory: Factory) -> str:
 
 
 def _spending(reserve: Reserve) -> str:
-    if reserve.limit == 0:
+    if reserve.fuel == 0:
         return "What all chains together spend is not limited."
-    return f"All chains together may spend {dollars(reserve.limit)} in {reserve.window_hours:g} h (the Reserve)."
+    return f"All chains together may spend {dollars(reserve.fuel)} in {reserve.window_hours:g} h (the Reserve)."
 
 
 def _places(factory: Factory) -> str:

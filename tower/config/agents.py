@@ -13,6 +13,7 @@ from tower.config.composition import Tested
 from tower.config.inherit import Inherited, Origin, inherit
 from tower.config.instructions import InstructionReader, Told
 from tower.config.known import brief
+from tower.config.money import micros
 from tower.config.places import WorkTrees
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
@@ -20,6 +21,7 @@ from tower.config.runners import Runners, check_placeholders
 from tower.config.schema import AgentTable
 from tower.config.tables import Checked, Tables
 from tower.config.texts import Library
+from tower.core.costs import parse
 from tower.core.factory import Access, Agent, Position, RecoveryPolicy, Runner
 
 _NEVER_A_MODEL = frozenset({"fake", "unavailable", "none"})
@@ -70,6 +72,8 @@ class AgentReader:
         for key, of_the_role in (("description", told.description), ("position", told.position)):
             if key not in checked.value.model_fields_set and of_the_role is not None:
                 values[key], origins[key] = of_the_role, Origin.ROLE
+        values["fuel"] = parse(values.pop("fuel_usd"))
+        values["reserve"] = micros(values.pop("reserve_usd"))
         values["access"] = Access(values["access"])
         values["position"] = Position(values["position"])
         values["recovery"] = RecoveryPolicy(values["recovery"])

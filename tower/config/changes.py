@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tower.config.overrides import LayoverTable
+from tower.core.costs import MICROS
 from tower.core.factory import Factory, Settings
 from tower.core.routes import Route, RouteMode
 
@@ -19,6 +20,18 @@ RESTART: Final = ("state_dir", "socket", "socket_group", "http_addr", "snapshots
 
 _UNSHOWN: Final = frozenset({"origins", "name"})
 _TEXTS: Final = frozenset({"instructions", "persona", "role", "purpose", "env", "body", "flags", "choices"})
+_IN_DOLLARS: Final = {
+    "fuel": "fuel_usd",
+    "reserve": "reserve_usd",
+    "assume": "assume_usd",
+    "per_credit": "usd_per_credit",
+    "input": "input_usd",
+    "output": "output_usd",
+    "cache_read": "cache_read_usd",
+    "cache_write": "cache_write_usd",
+}
+"""Fields in micro-dollars, by the key under which the file says them in dollars."""
+
 _LONGEST: Final = 60
 """Characters of a value that are shown."""
 
@@ -31,6 +44,8 @@ def diff(old: Factory, new: Factory) -> tuple[str, ...]:
         *_tables("agents", old.agents, new.agents),
         *_routes(old.routes, new.routes),
         *_tables("pipelines", old.pipelines, new.pipelines),
+        *_tables("rates", old.rates, new.rates),
+        *_money(old, new),
     )
 
 
@@ -60,8 +75,21 @@ def _as_written(settings: Settings) -> dict[str, Any]:
         "defaults: max_hops": settings.max_hops,
         "defaults: max_runs": settings.max_runs,
         "defaults: max_spawn_generations": settings.max_spawn_generations,
+        "defaults: reserve_usd": settings.reserve / MICROS,
+        "defaults: fuel_action": settings.fuel_action,
         "defaults: writers": "shared" if settings.shared_writers else "exclusive",
     }
+
+
+def _money(old: Factory, new: Factory) -> Iterable[str]:
+    pairs = {
+        "reserve: fuel_usd": (old.reserve.fuel / MICROS, new.reserve.fuel / MICROS),
+        "reserve: window_hours": (old.reserve.window_hours, new.reserve.window_hours),
+        "copilot: usd_per_credit": (old.per_credit / MICROS, new.per_credit / MICROS),
+    }
+    for key, (before, after) in pairs.items():
+        if before != after:
+            yield f"{key} {_shown(before)} -> {_shown(after)}"
 
 
 def _tables(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[str]:
@@ -100,7 +128,15 @@ def _fields(old: Any, new: Any) -> Iterable[tuple[str, Any, Any]]:
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)
         if field.name not in _UNSHOWN and before != after:
-            yield field.name, before, after
+            name = _IN_DOLLARS.get(field.name)
+            if name is None:
+                yield field.name, before, after
+            else:
+                yield name, _dollars(before), _dollars(after)
+
+
+def _dollars(amount: int | None) -> float | None:
+    return None if amount is None else amount / MICROS
 
 
 def _shown(value: Any) -> str:

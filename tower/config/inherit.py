@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from tower.config.schema import AgentTable
 from tower.core.factory import Agent
 
 _NO_TIERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({})
@@ -51,6 +52,7 @@ INHERITED: Final = (
     "sandbox",
     "sandbox_writable",
     "network",
+    "fuel_usd",
 )
 """Keys that an agent takes from `[defaults]` if it says nothing. `env`, `env_from` and `skills` are joined instead."""
 
@@ -72,11 +74,15 @@ OWN: Final = (
     "max_pending",
     "context_budget",
     "memory",
+    "approve",
+    "reserve_usd",
 )
 """Keys that an agent alone gives. Prompt and work_dir are resolved where files are."""
 
 BUILT_IN: Final[Mapping[str, Any]] = {
     "runner": None,
+    "fuel_usd": AgentTable.model_fields["fuel_usd"].default,
+    "reserve_usd": None,
     **{it.name: it.default for it in fields(Agent) if it.name in {*INHERITED, *OWN} and it.name != "runner"},
 }
 

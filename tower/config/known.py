@@ -17,32 +17,22 @@ _SHARED: Final = {
     "pids_max": "the processes of a run are not limited",
     "reask": "answers are not read as proposals",
     "learnings": "there are no learnings",
-    "fuel_usd": "chains are bounded by max_hops and max_runs",
-    "reserve_usd": "chains are bounded by max_hops and max_runs",
 }
 
 NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
-    "": {
-        "reserve": "the factory's spending is not limited",
-        "rates": "costs are taken as a runner reports them",
-        "copilot": "costs are taken as a runner reports them",
-    },
+    "": {},
     "layover": {},
     "defaults": {
         **_SHARED,
-        "fuel_action": "chains are bounded by max_hops and max_runs",
     },
     "runners.*": {
         "cli": "write the program's command",
-        "assume_usd": "a run that says nothing of its cost is shown as not reported",
-        "usd_per_credit": "costs are taken as a runner reports them",
         "resume": "each run is a new process",
     },
     "runners.*.estimate": {},
     "runners.*.mcp": {},
     "agents.*": {
         **_SHARED,
-        "approve": "flights are started without asking",
         "mcp": "configure the program's own tool servers",
         "answer": "answers are kept and not read as proposals",
         "privileged": "runs cannot gain privileges",
@@ -55,6 +45,9 @@ NOT_YET: Final[Mapping[str, Mapping[str, str]]] = {
     "pipelines.*.flags.*": {},
     "pipelines.*.agents.*": {},
     "tiers": {},
+    "reserve": {},
+    "rates.*": {},
+    "copilot": {},
 }
 """Table -> key -> what holds until the key is available; `*` stands for a name or an index."""
 
@@ -68,6 +61,9 @@ HEADINGS: Final[Mapping[str, str]] = {
     "agents.*": "[agents.NAME]",
     "routes.*": "[[routes]]",
     "tiers": "[tiers]",
+    "reserve": "[reserve]",
+    "rates.*": "[rates.MODEL]",
+    "copilot": "[copilot]",
     "pipelines.*": "[pipelines.NAME]",
     "pipelines.*.flags.*": "a flag of [pipelines.NAME]",
     "pipelines.*.agents.*": "[pipelines.NAME.agents.AGENT]",

@@ -17,7 +17,8 @@ from tower.config.problems import Findings
 from tower.config.schema import DefaultsTable
 from tower.config.tables import Checked
 from tower.core import addresses
-from tower.core.factory import OnStop, Settings
+from tower.core.costs import parse
+from tower.core.factory import FuelAction, OnStop, Settings
 
 MAX_SOCKET_PATH: Final = 107
 """Bytes that the kernel takes as the path of a Unix socket (`sun_path`, 108 with its NUL)."""
@@ -68,6 +69,8 @@ def resolve_settings(
         max_concurrent_runs=rails.max_concurrent_runs,
         max_hops=rails.max_hops,
         max_runs=rails.max_runs,
+        reserve=parse(rails.reserve_usd),
+        fuel_action=FuelAction(rails.fuel_action),
         max_spawn_generations=rails.max_spawn_generations,
         shared_writers=rails.writers == "shared",
         origins=_origins(layover, defaults, places, environ),
@@ -147,6 +150,14 @@ def _origins(
     for key in type(layover.value).model_fields:
         written = "file" if key in layover.value.model_fields_set else "built in"
         origins[f"layover.{key}"] = f"environment {variables[key]}" if key in variables else written
-    for key in ("max_concurrent_runs", "max_hops", "max_runs", "max_spawn_generations", "writers"):
+    for key in (
+        "max_concurrent_runs",
+        "max_hops",
+        "max_runs",
+        "max_spawn_generations",
+        "reserve_usd",
+        "fuel_action",
+        "writers",
+    ):
         origins[f"defaults.{key}"] = "file" if key in defaults.value.model_fields_set else "built in"
     return origins

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tower.config import money
 from tower.config.agents import AgentReader
 from tower.config.asked import check_choices
 from tower.config.chains import check_flags, check_orchestrators
@@ -32,6 +33,7 @@ from tower.config.tables import read_layover, read_tables
 from tower.config.texts import Library
 from tower.config.variables import check_variables
 from tower.config.writers import check_writers
+from tower.core.costs import parse as micros
 from tower.core.factory import Factory
 
 FILE_NAME: Final = "layover.toml"
@@ -121,6 +123,9 @@ def _read(
         runners=runners.found,
         routes=routes,
         pipelines=pipelines,
+        reserve=money.reserve(tables),
+        rates=money.rates(tables),
+        per_credit=micros(tables.copilot.value.usd_per_credit),
     )
     if agents.keys() == tables.agent_names:
         check_flags(factory, reader.tested, findings)
@@ -130,6 +135,7 @@ def _read(
         check_reach(factory, tables, findings)
         check_choices(factory, findings)
         check_writers(factory, tables, findings)
+        money.check_money(factory, findings)
         check_slots(agents, settings.max_concurrent_runs, findings)
     return factory, frozenset(included.watched | library.watched)
 

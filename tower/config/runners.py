@@ -12,6 +12,7 @@ from typing import Final
 
 from tower.config.files import Unreadable, exists, read_text
 from tower.config.known import nearest
+from tower.config.money import micros
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
 from tower.config.schema import RunnerTable
@@ -66,6 +67,8 @@ class Runners:
             efforts={str(level): word for level, word in table.efforts.items()},
             unavailable_patterns=table.unavailable_patterns,
             private_home=table.config_home == "per-agent",
+            assume=micros(table.assume_usd),
+            per_credit=micros(table.usd_per_credit),
             estimate_base=table.estimate.base,
             estimate_per_byte=table.estimate.per_byte,
         )

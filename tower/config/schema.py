@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tower.core import addresses
+from tower.core.costs import MAX_DOLLARS
 from tower.core.factory import AGENT_NAME_PATTERN
 from tower.core.runner_spec import PRESETS
 
@@ -237,6 +238,23 @@ Interruptions = Annotated[
 ]
 
 
+def _budget(value: float) -> float:
+    if not 0 < value <= MAX_DOLLARS:
+        raise RefusedValueError(
+            "must be more than 0 dollars" if value <= 0 else f"must be at most {MAX_DOLLARS} dollars",
+            "write dollars, such as 2.50",
+        )
+    return value
+
+
+Budget = Annotated[float, AfterValidator(_budget)]
+"""Dollars that bound something: 0 would let nothing start."""
+
+Dollars = Annotated[float, between(0, MAX_DOLLARS)]
+Cents = Annotated[float, between(0, 1000)]
+"""Dollars of one unit."""
+
+
 class Shared(BaseModel):
     """Keys that an agent has and `[defaults]` may give."""
 
@@ -264,6 +282,7 @@ class Shared(BaseModel):
     snapshot: Literal["work", "head"] = "work"
     snapshot_include: Patterns = ()
     snapshot_writes: Literal["discard", "deny", "keep"] = "discard"
+    fuel_usd: Budget = 5.0
     sandbox: Literal["auto", "require", "off"] = "auto"
     sandbox_writable: Paths = ()
     network: bool = True
@@ -276,6 +295,8 @@ class DefaultsTable(Shared):
     max_runs: Annotated[int, between(1, 100_000)] = 64
     max_concurrent_runs: Concurrency = 4
     max_spawn_generations: Annotated[int, between(0, 100)] = 1
+    reserve_usd: Dollars = 0.25
+    fuel_action: Literal["finish", "stop"] = "finish"
     writers: Literal["exclusive", "shared"] = "exclusive"
 
 
@@ -302,6 +323,8 @@ class AgentTable(Shared):
     max_pending: Annotated[int, between(1, 100_000)] | None = None
     context_budget: Annotated[int, between(1, 1_000_000_000)] | None = None
     memory: MemoryScope = None
+    approve: bool = False
+    reserve_usd: Dollars | None = None
 
 
 class EstimateTable(BaseModel):
@@ -345,6 +368,36 @@ class RunnerTable(BaseModel):
     config_home: Literal["inherit", "per-agent"] = "inherit"
     mcp: McpTable | None = None
     estimate: EstimateTable = EstimateTable()
+    assume_usd: Dollars | None = None
+    usd_per_credit: Cents | None = None
+
+
+class ReserveTable(BaseModel):
+    """`[reserve]`: the money of the whole factory."""
+
+    model_config = TABLE
+
+    fuel_usd: Dollars = 100.0
+    window_hours: Annotated[float, between(1, 720)] = 24.0
+
+
+class RateTable(BaseModel):
+    """`[rates.MODEL]`: dollars per million tokens."""
+
+    model_config = TABLE
+
+    input_usd: Dollars
+    output_usd: Dollars
+    cache_read_usd: Dollars | None = None
+    cache_write_usd: Dollars | None = None
+
+
+class CopilotTable(BaseModel):
+    """`[copilot]`."""
+
+    model_config = TABLE
+
+    usd_per_credit: Cents = 0.01
 
 
 class TiersTable(BaseModel):

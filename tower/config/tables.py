@@ -19,9 +19,12 @@ from tower.config.positions import KeyPath
 from tower.config.problems import Findings, key_text
 from tower.config.schema import (
     AgentTable,
+    CopilotTable,
     DefaultsTable,
     EstimateTable,
     McpTable,
+    RateTable,
+    ReserveTable,
     RunnerTable,
     TiersTable,
 )
@@ -43,10 +46,13 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "pipelines.*.flags.*": FlagTable,
     "pipelines.*.agents.*": ChoiceTable,
     "tiers": TiersTable,
+    "reserve": ReserveTable,
+    "rates.*": RateTable,
+    "copilot": CopilotTable,
 }
 """Every table that the file may hold, with the model that names its keys."""
 
-TOP: Final = ("layover", "defaults", "runners", "agents", "routes", "pipelines", "tiers")
+TOP: Final = ("layover", "defaults", "runners", "agents", "routes", "pipelines", "tiers", "reserve", "rates", "copilot")
 
 _OF_A_KEY: Final = "[key]"
 """What pydantic puts behind a key that is wrong itself, rather than its value."""
@@ -74,6 +80,9 @@ class Tables:
     layover: Checked[LayoverTable]
     defaults: Checked[DefaultsTable]
     tiers: Checked[TiersTable]
+    reserve: Checked[ReserveTable]
+    copilot: Checked[CopilotTable]
+    rates: dict[str, Checked[RateTable]] = field(default_factory=dict)
     runners: dict[str, Checked[RunnerTable]] = field(default_factory=dict)
     agents: dict[str, Checked[AgentTable]] = field(default_factory=dict)
     routes: dict[int, Checked[RouteTable]] = field(default_factory=dict)
@@ -109,6 +118,8 @@ def read_tables(document: dict[str, Any], layover: Checked[LayoverTable], findin
         layover=layover,
         defaults=_optional(DefaultsTable, _table(document, "defaults", findings), ("defaults",), findings),
         tiers=_optional(TiersTable, _table(document, "tiers", findings), ("tiers",), findings),
+        reserve=_optional(ReserveTable, _table(document, "reserve", findings), ("reserve",), findings),
+        copilot=_optional(CopilotTable, _table(document, "copilot", findings), ("copilot",), findings),
         agent_names=frozenset(agents),
         runner_names=frozenset(runners),
         pipeline_names=frozenset(pipelines),
@@ -128,6 +139,9 @@ def read_tables(document: dict[str, Any], layover: Checked[LayoverTable], findin
         pipeline = _validated(PipelineTable.model_validate, table, ("pipelines", name), findings)
         if _is_pipeline_name(name, findings) and pipeline:
             tables.pipelines[name] = pipeline
+    for model, table in _named(document, "rates", findings).items():
+        if rate := _validated(RateTable.model_validate, table, ("rates", model), findings):
+            tables.rates[model] = rate
     return tables
 
 

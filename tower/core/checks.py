@@ -161,7 +161,7 @@ def has_fuel(agent: Agent, itinerary: Itinerary, room: Room, rails: Rails) -> De
 
 def has_reserve(agent: Agent, factory: Factory, room: Room, rails: Rails) -> Decision | None:
     """Whether the factory may spend what a run of the agent is expected to cost; with the moment when it may."""
-    limit, window = factory.reserve.limit, rails.books.window
+    limit, window = factory.reserve.fuel, rails.books.window
     expected = rails.books.estimates.get(agent.name, 0)
     wanted = room.reserve + expected
     if limit == 0 or window.total + wanted <= limit:

@@ -200,7 +200,7 @@ class FuelAction(StrEnum):
 class Reserve:
     """The money of the whole factory in a rolling window."""
 
-    limit: int = 100_000_000
+    fuel: int = 100_000_000
     """Micro-dollars; 0: unlimited."""
     window_hours: float = 24.0
 

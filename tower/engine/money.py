@@ -32,7 +32,7 @@ def books(factory: Factory, connection: Connection, agents: Iterable[str], now: 
 
 def window(factory: Factory, connection: Connection, now: float, *, wanted: int = 0) -> Window:
     """The Reserve's window; with what leaves it when, if `wanted` more might not fit."""
-    limit, seconds = factory.reserve.limit, factory.reserve.window_sec
+    limit, seconds = factory.reserve.fuel, factory.reserve.window_sec
     found = ledger.window(connection, now=now, seconds=seconds)
     # As many as can start in one round; without a limit nothing is ever waited for.
     if limit == 0 or found.total + wanted * factory.settings.max_concurrent_runs <= limit:
@@ -45,7 +45,7 @@ def can_pay(factory: Factory, connection: Connection, itinerary: str, expected: 
     chain = itineraries.get(connection, itinerary)
     if chain is None or chain.fuel_spent + chain.fuel_reserved + expected > chain.fuel_limit:
         return False
-    limit = factory.reserve.limit
+    limit = factory.reserve.fuel
     if limit == 0:
         return True
     found = ledger.window(connection, now=now, seconds=factory.reserve.window_sec)
@@ -97,7 +97,7 @@ def release_reserve(tower: Tower, connection: Connection) -> None:
     if not held:
         return
     factory, now = tower.factory, tower.clock()
-    limit = factory.reserve.limit
+    limit = factory.reserve.fuel
     found = window(factory, connection, now, wanted=limit)
     taken = 0
     for flight in held:
@@ -143,9 +143,9 @@ def tell_marks(tower: Tower, connection: Connection) -> None:
     found = ledger.window(connection, now=tower.clock(), seconds=reserve.window_sec)
     told = ledger.marks(connection)
     bites = bool(ledger.first_held(connection, HeldReason.RESERVE, 1))
-    holding = budget.marks(reserve.limit, found.total, told, bites=bites)
+    holding = budget.marks(reserve.fuel, found.total, told, bites=bites)
     for mark in sorted(holding - told):
-        used, limit = (amount / costs.MICROS for amount in (found.total, reserve.limit))
+        used, limit = (amount / costs.MICROS for amount in (found.total, reserve.fuel))
         events.append(connection, tower.event("reserve.used", percent=mark, used_usd=used, limit_usd=limit))
     if holding != told:
         ledger.set_marks(connection, holding)
