@@ -31,6 +31,8 @@ def flight(**changes: Any) -> Document:
         "outcome": None,
         "ended_at": None,
         "joined": None,
+        "approved_by": None,
+        "approval_note": None,
     } | changes
 
 
@@ -72,6 +74,8 @@ def run(**changes: Any) -> Document:
         "tokens_out": None,
         "cost_usd": None,
         "cost_source": None,
+        "estimate_usd": 0.25,
+        "charged_usd": None,
         "workspace_kind": "live",
         "workspace": "/f/workspace",
         "base_commit": None,
@@ -122,6 +126,9 @@ def itinerary(state: str, flights: list[Document], runs: list[Document], **chang
         "runs_started": len(runs),
         "cost": "not reported",
         "cost_usd": None,
+        "cost_source": "unreported",
+        "unreported_runs": len(runs),
+        "fuel": {"limit_usd": 5.0, "spent_usd": 0.25, "reserved_usd": 0.0, "overshot_at": None},
         "flights": flights,
         "joins": [],
         "runs": runs,
@@ -148,6 +155,8 @@ def status(**changes: Any) -> Document:
         "warnings": [],
         "agents": [],
         "residents": [],
+        "reserve": {"limit_usd": 100.0, "window_hours": 24.0, "spent_usd": 1.5, "reserved_usd": 0.0},
+        "circuits": [],
         "help": 0,
     } | changes
 

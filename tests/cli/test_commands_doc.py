@@ -82,7 +82,7 @@ def test_every_variable_and_key_of_a_run_is_told() -> None:
     given = set(re.findall('"(LAYOVER_[A-Z_]+)"', inspect.getsource(program)))
     assert set(re.findall("LAYOVER_[A-Z_]+", agents)) == given
     keys = re.findall(r"^\| `([a-z_]+)` \|", agents.partition("| key |")[2], flags=re.MULTILINE)
-    assert keys == ["model", *report.TOKENS, "cost_usd"]
+    assert keys == ["model", *report.TOKENS, "cost_usd", "credits", "unavailable", "reset_at", "retry_after_sec"]
 
 
 def test_the_exit_codes_are_those_of_the_code() -> None:

@@ -18,11 +18,13 @@ from tower.control import Control, sending, views
 from tower.control.rights import require_person
 from tower.control.runs import LogPage
 from tower.core.accounts import HelpRequest, Report
+from tower.core.budget import Window
 from tower.core.callers import Caller
 from tower.core.chain import ChainState
+from tower.core.circuit import Circuit
 from tower.core.consequences import Change, Consequence, ProcessChange
 from tower.core.errors import TowerError
-from tower.core.factory import Agent, Factory, Runner, Settings
+from tower.core.factory import Agent, Factory, Reserve, Runner, Settings
 from tower.core.joins import Barrier, Delivery
 from tower.core.pipelines import Choice, Flag, Pipeline
 from tower.core.prompts import Prompt
@@ -84,6 +86,9 @@ BARRIER = Barrier(
 )
 
 
+CIRCUIT = Circuit(runner="cmd:true", reason="quota", opened_at=1.0, until=9.0)
+
+
 def run_view() -> views.View:
     return views.run(RUN, PROCESS, now=4.0)
 
@@ -94,6 +99,13 @@ def itinerary_view() -> views.View:
 
 def help_view() -> views.View:
     return views.help_request(HELP)
+
+
+def costs_view() -> views.View:
+    total = {"runs": 1, "unreported": 0, "cost": "$1.20", "cost_usd": 1.2, "charged_usd": 1.2, "source": "reported"}
+    by = {"agent": [{"name": "coder", **total}], "model": [{"name": None, **total}]}
+    reserve = views.reserve(Reserve(), Window())
+    return {"since": None, "until": None, "total": total, "by": by, "reserve": reserve}
 
 
 def story_view() -> views.View:
@@ -129,6 +141,8 @@ def status_view() -> views.View:
         "warnings": [],
         "agents": [views.agent(AGENT)],
         "residents": [views.resident(RESIDENT, "ada")],
+        "reserve": views.reserve(Reserve(), Window()),
+        "circuits": [views.circuit(CIRCUIT, 2.0)],
         "help": 0,
     }
 
@@ -220,6 +234,41 @@ class FakeVerbs:
         self._called("report_of", caller, text=text)
         return views.report(REPORT)
 
+    async def summary(self, caller: Caller, since: float) -> views.View:
+        self._called("summary", caller, since=since)
+        return {
+            "since": views.moment(since),
+            "outcomes": {"succeeded": 2},
+            "alive": 1,
+            "costs": costs_view(),
+            "troubles": [run_view()],
+            "changed": [],
+            "waiting": [views.flight(FLIGHT)],
+            "help": 0,
+            "circuits": [],
+            "ground_stop": None,
+        }
+
+    async def costs(self, caller: Caller, *, since: float | None, until: float | None) -> views.View:
+        self._called("costs", caller, since=since, until=until)
+        return costs_view()
+
+    async def refuel(self, caller: Caller, text: str, usd: object) -> views.View:
+        self._called("refuel", caller, text=text, usd=usd)
+        return itinerary_view()
+
+    async def approve(self, caller: Caller, text: str, *, note: str | None) -> views.View:
+        self._called("approve", caller, text=text, note=note)
+        return views.flight(FLIGHT)
+
+    async def reject(self, caller: Caller, text: str, *, why: str) -> views.View:
+        self._called("reject", caller, text=text, why=why)
+        return views.flight(FLIGHT)
+
+    async def reset_runner(self, caller: Caller, name: str) -> views.View:
+        self._called("reset_runner", caller, name=name)
+        return {"runner": name, "was_open": True}
+
     async def status(self, caller: Caller) -> views.View:
         self._called("status", caller)
         return status_view()
@@ -298,7 +347,7 @@ class FakeVerbs:
     def control(self) -> Control:
         """All four groups are this one object."""
         every: Any = self
-        return Control(every, every, every, every, every, every, every, every)
+        return Control(*[every] * 9)
 
 
 class Client(http.client.HTTPConnection):

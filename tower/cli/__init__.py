@@ -20,10 +20,10 @@ from tower.cli import exits, screen
 from tower.core.errors import TowerError
 
 SECTIONS: Final = {
-    "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents", "worktrees"),
+    "The daemon": ("serve", "reload", "drain", "resume", "ground-stop", "agents", "worktrees", "runners"),
     "Before it": ("init", "validate", "explain", "graph", "prompt", "config"),
-    "Work in": ("send", "wait", "cancel", "release", "recover", "retry"),
-    "Looking": ("status", "ps", "queue", "show", "diff", "logs", "help-requests", "pipelines"),
+    "Work in": ("send", "wait", "cancel", "approve", "reject", "refuel", "release", "recover", "retry"),
+    "Looking": ("summary", "status", "ps", "queue", "show", "diff", "logs", "costs", "help-requests", "pipelines"),
     "Around it": ("demo", "mcp"),
 }
 """The verbs, as `tower --help` lists them. The module of one is its name with underscores."""

@@ -114,14 +114,24 @@ def shown(full: str) -> str:
     return ids.short(full) if on_terminal() else full
 
 
+def now() -> datetime:
+    """The moment, in the zone of this machine."""
+    return datetime.now().astimezone()
+
+
 def when(iso: str | None) -> str:
     """A time: local on a terminal, as the tower wrote it (ISO 8601, UTC) on a pipe."""
-    return words.moment(iso, datetime.now().astimezone()) if on_terminal() else iso or words.NOTHING
+    return words.moment(iso, now()) if on_terminal() else iso or words.NOTHING
 
 
 def brief(iso: str | None) -> str:
     """The same for a column: on a terminal as short as is clear."""
-    return words.brief(iso, datetime.now().astimezone()) if on_terminal() else iso or words.NOTHING
+    return words.brief(iso, now()) if on_terminal() else iso or words.NOTHING
+
+
+def wall(circuit: dict[str, Any]) -> tuple[str, ...]:
+    """A runner that cannot work at the moment, as a row."""
+    return circuit["runner"], circuit["state"], brief(circuit["until"]), circuit["reason"]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

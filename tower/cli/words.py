@@ -53,6 +53,18 @@ def _form(at: datetime, now: datetime) -> str:
     return "%m-%d %H:%M" if at.year == now.year else "%Y-%m-%d"
 
 
+def usd(amount: float) -> str:
+    """`$1.20`; less than a cent is shown in full, so that something never looks like nothing."""
+    return f"${amount:.6f}".rstrip("0") if 0 < amount < 0.01 else f"${amount:.2f}"
+
+
+def reserved(reserve: dict[str, Any]) -> str:
+    """The Reserve (money of the factory) and what is used of it."""
+    aside = f", {usd(reserve['reserved_usd'])} set aside" if reserve["reserved_usd"] else ""
+    limit = "no limit" if reserve["limit_usd"] is None else f"of {usd(reserve['limit_usd'])}"
+    return f"{usd(reserve['spent_usd'])} spent in {reserve['window_hours']:g} h{aside}, {limit}"
+
+
 def money(run: dict[str, Any]) -> str:
     """What one run cost; what nobody reported is never shown as nothing."""
     cost = run.get("cost_usd")

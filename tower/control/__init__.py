@@ -12,6 +12,7 @@ from tower.control.factory import FactoryVerbs
 from tower.control.flights import FlightVerbs
 from tower.control.help import HelpVerbs
 from tower.control.itineraries import ItineraryVerbs
+from tower.control.money import MoneyVerbs
 from tower.control.notes import NoteVerbs
 from tower.control.own import OwnVerbs
 from tower.control.runs import RunVerbs
@@ -32,6 +33,7 @@ class Control:
     own: OwnVerbs
     notes: NoteVerbs
     worktrees: WorktreeVerbs
+    money: MoneyVerbs
 
     @classmethod
     def over(
@@ -50,4 +52,5 @@ class Control:
             OwnVerbs(tower),
             NoteVerbs(tower),
             WorktreeVerbs(tower),
+            MoneyVerbs(tower),
         )

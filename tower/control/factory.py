@@ -18,6 +18,7 @@ from tower.control import views
 from tower.control.addressing import unknown_pipeline
 from tower.control.rights import require_person
 from tower.control.runs import views_of
+from tower.control.summary import summary
 from tower.core.callers import Caller
 from tower.core.consequences import Change
 from tower.core.errors import NotFoundError
@@ -29,7 +30,7 @@ from tower.engine.bus import ALL
 from tower.engine.preview import preview
 from tower.engine.reload import Compared, Reloaded
 from tower.engine.tower import Tower
-from tower.store import accounts, events, flights, lookup, runs, waves, worktrees
+from tower.store import accounts, circuits, events, flights, ledger, lookup, runs, waves, worktrees
 from tower.store.database import Connection
 from tower.system.descriptors import shortage
 
@@ -53,13 +54,21 @@ class FactoryVerbs:
 
         def read(
             connection: Connection,
-        ) -> tuple[dict[str, int], list[views.View], list[views.View], int, list[str], list[str]]:
+        ) -> tuple[dict[str, int], list[views.View], list[views.View], int, list[str], list[str], views.View]:
             alive = views_of(connection, runs.listing(connection, every=False, limit=1000), tower.clock())
             held = [views.flight(flight) for flight in flights.held(connection)]
-            wanting = accounts.count_open(connection)
-            return flights.counts(connection), alive, held, wanting, _stalled(connection), _kept_trees(connection)
+            wanting, spent = accounts.count_open(connection), _spent(tower, connection)
+            return (
+                flights.counts(connection),
+                alive,
+                held,
+                wanting,
+                _stalled(connection),
+                _kept_trees(connection),
+                spent,
+            )
 
-        counts, alive, held, wanting, stalled, trees = await tower.store.read(read)
+        counts, alive, held, wanting, stalled, trees, spent = await tower.store.read(read)
         stop = tower.ground_stop
         halted = counts.get(FlightState.HALTED, 0)
         factory = tower.factory
@@ -77,6 +86,7 @@ class FactoryVerbs:
             },
             "ground_stop": {"since": views.moment(stop.since), "by": stop.by, "why": stop.why} if stop else None,
             "slots": {"used": tower.slots_used, "of": factory.settings.max_concurrent_runs},
+            **spent,
             "queue": {state: counts.get(state, 0) for state in ("queued", "held", "parked", "halted")},
             "runs": alive,
             "holds": held,
@@ -87,6 +97,10 @@ class FactoryVerbs:
             "residents": self._residents(),
             "help": wanting,
         }
+
+    async def summary(self, caller: Caller, since: float) -> views.View:
+        """What happened since a time (seconds since the epoch), and what waits for a person."""
+        return await summary(self.tower, caller, since)
 
     def _residents(self) -> list[views.View]:
         known = self.tower.residents
@@ -229,6 +243,16 @@ class FactoryVerbs:
                     after = event.seq
                 if not found:
                     await news.wait()
+
+
+def _spent(tower: Tower, connection: Connection) -> views.View:
+    """The money of the factory, and which runners cannot work."""
+    now, reserve = tower.clock(), tower.factory.reserve
+    window = ledger.window(connection, now=now, seconds=reserve.window_sec)
+    return {
+        "reserve": views.reserve(reserve, window),
+        "circuits": [views.circuit(one, now) for one in circuits.every(connection).values()],
+    }
 
 
 def _troubles(tower: Tower, halted: int) -> list[str]:

@@ -30,7 +30,7 @@ class ItineraryVerbs:
         require_person(caller, "list itineraries")
         found = await self.tower.store.read(
             lambda connection: [
-                _view(connection, itinerary) for itinerary in itineraries.newest(connection, limit=limit)
+                view_of(connection, itinerary) for itinerary in itineraries.newest(connection, limit=limit)
             ]
         )
         return {"itineraries": found}
@@ -88,7 +88,7 @@ class ItineraryVerbs:
         assert itinerary is not None  # noqa: S101 (found before, and never deleted)
         barriers = joins.barriers_of(self.tower.factory, connection, itinerary)
         told = runs.of_itinerary(connection, identity)
-        return _view(connection, itinerary) | {
+        return view_of(connection, itinerary) | {
             "flights": [
                 views.flight(it, waits_for=joins.words_for(it, barriers))
                 for it in flights.of_itinerary(connection, identity)
@@ -100,6 +100,7 @@ class ItineraryVerbs:
         }
 
 
-def _view(connection: Connection, itinerary: Itinerary) -> views.View:
+def view_of(connection: Connection, itinerary: Itinerary) -> views.View:
+    """A chain with its state, derived from its facts, and with what it cost."""
     state = state_of(itineraries.facts(connection, itinerary.id))
     return views.itinerary(itinerary, state, itineraries.costs(connection, itinerary.id))

@@ -12,9 +12,11 @@ from typing import Any
 from tower.config.problems import Problem
 from tower.core import costs
 from tower.core.accounts import HelpRequest, Report
+from tower.core.budget import Window
 from tower.core.chain import ChainState
+from tower.core.circuit import Circuit
 from tower.core.consequences import Consequence
-from tower.core.factory import Agent
+from tower.core.factory import Agent, Reserve
 from tower.core.joins import Barrier, Standing
 from tower.core.pipelines import Pipeline
 from tower.core.records import Event, Flight, Itinerary, Process, Run, WorktreeRecord
@@ -55,6 +57,8 @@ def flight(record: Flight, *, waits_for: str | None = None) -> View:
         "attempt": record.attempt,
         "outcome": record.outcome,
         "ended_at": moment(record.ended_at),
+        "approved_by": record.approved_by,
+        "approval_note": record.approval_note,
         "joined": record.joined,
     }
     words = waits_for or (record.reason if record.held_reason else None)
@@ -125,6 +129,8 @@ def run(record: Run, process: Process | None, *, now: float, headline: str | Non
         "flights": list(record.flights),
         "seconds": seconds,
         "cost_usd": dollars(record.cost),
+        "estimate_usd": dollars(record.estimate),
+        "charged_usd": dollars(record.charged),
         "headline": headline,
         "notes": list(record.notes),
         "prompt_files": dict(record.prompt_files),
@@ -150,6 +156,37 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
         "runs_started": record.runs_started,
         "cost": costs.text(sum(known), [source for _, source in charged]) if charged else None,
         "cost_usd": dollars(sum(known)) if known else None,
+        "cost_source": costs.weakest(source for _, source in charged if source),
+        "unreported_runs": sum(source == costs.CostSource.UNREPORTED for _, source in charged),
+        "fuel": {
+            "limit_usd": dollars(record.fuel_limit),
+            "spent_usd": dollars(record.fuel_spent),
+            "reserved_usd": dollars(record.fuel_reserved),
+            "overshot_at": moment(record.overshot_at),
+        },
+    }
+
+
+def reserve(record: Reserve, window: Window) -> View:
+    """The money of the factory; `limit_usd` is null when it is unlimited."""
+    return {
+        "limit_usd": dollars(record.fuel) if record.fuel else None,
+        "window_hours": record.window_hours,
+        "spent_usd": dollars(window.spent),
+        "reserved_usd": dollars(window.reserved),
+    }
+
+
+def circuit(record: Circuit, now: float) -> View:
+    """A runner that cannot work at the moment."""
+    return {
+        "runner": record.runner,
+        "state": "open" if record.is_open(now) else "half open",
+        "reason": record.reason,
+        "since": moment(record.opened_at),
+        "until": moment(record.until),
+        "failures": record.failures,
+        "probe": record.probe,
     }
 
 

@@ -45,6 +45,7 @@ WHY: Final = {
     Interruption.GROUND_STOP: "a ground stop ended all runs",
     Interruption.CANCELLED: "a person cancelled it",
     Interruption.STEERED: "a person redirected the work",
+    Interruption.FUEL: "it took its chain past what it may spend, and the tower ended it; more was given since",
 }
 """Why a run did not finish, in words that complete "Run ... did not finish: "."""
 

@@ -116,6 +116,11 @@ STOPS: Final = {
         outcome=Outcome.STEERED, interruption=Interruption.STEERED, reason="a person redirected the work"
     ),
     "halted": Verdict(outcome=Outcome.HALTED, interruption=Interruption.GROUND_STOP, reason="a ground stop ended it"),
+    "fuel": Verdict(
+        outcome=Outcome.INTERRUPTED,
+        interruption=Interruption.FUEL,
+        reason="it took its chain past its Fuel, and the tower ended it",
+    ),
     "removed": Verdict(
         outcome=Outcome.CANCELLED,
         interruption=Interruption.CANCELLED,

@@ -61,6 +61,15 @@ class Flight:
     approved_at: float | None = None
     approved_by: str | None = None
     """Who let it go to an agent that people guard."""
+    approval_note: str | None = None
+    """What that person added to it."""
+
+    @property
+    def told(self) -> str:
+        """What its receiver is told: its body, and below it what the person said who let it go."""
+        if not self.approval_note:
+            return self.body
+        return f"{self.body}\n\nNote of {self.approved_by}, who approved this message:\n\n{self.approval_note}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

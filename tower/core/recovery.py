@@ -39,6 +39,13 @@ class HoldForPerson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldForFuel:
+    """Go on, with a handover note, when its chain has money again."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """The flight is over, in this state."""
 
@@ -48,7 +55,7 @@ class End:
     """What the run is recorded as instead of its verdict, where that changes."""
 
 
-Next = Recover | HoldForPerson | End
+Next = Recover | HoldForPerson | HoldForFuel | End
 
 
 def decide(
@@ -63,6 +70,8 @@ def decide(
     by_person = _by_person(cut)
     if by_person is not None:
         return by_person
+    if cut is Interruption.FUEL:
+        return _out_of_fuel(run, agent)
     name = FAILED if cut is None else cut.value
     how = why or limit_words(name, agent) or ("it failed" if cut is None else f"it was cut off ({name})")
     if name not in agent.recover_on:
@@ -94,6 +103,17 @@ def _by_person(cut: Interruption | None) -> Next | None:
     if cut is Interruption.STEERED:
         return Recover(after_seconds=0.0)
     return None
+
+
+def _out_of_fuel(run: str, agent: Agent) -> Next:
+    """Money is what it lacks, whatever it recovers on; who may start it again says the policy all the same."""
+    how = "it took its chain past its Fuel, and was ended (fuel_action = stop)"
+    if agent.recovery is RecoveryPolicy.NEVER:
+        words = f"{how}; {agent.name} is never recovered (its policy); `tower recover {run} --force` tries once more"
+        return End(state=FlightState.DEAD, words=words)
+    if agent.recovery is RecoveryPolicy.MANUAL:
+        return HoldForPerson(words=f"{how}; `tower recover {run}` starts it again, `tower cancel {run}` ends it")
+    return HoldForFuel(words=f"{how}; `tower refuel` gives its itinerary more, and lets it go on")
 
 
 def _spent(attempts: int) -> str:

@@ -91,6 +91,7 @@ class Interruption(StrEnum):
     GROUND_STOP = "ground_stop"
     CANCELLED = "cancelled"
     STEERED = "steered"
+    FUEL = "fuel"
 
 
 S = FlightState

@@ -28,7 +28,18 @@ from tower.core.factory import Factory, Settings
 from tower.core.records import Event, Process, Run
 from tower.daemon.crash_points import for_keepers
 from tower.daemon.signals import tell_truth, truth, until_told
-from tower.engine import dispatcher, ground_stop, holds, joins, places, recover, residents, retention, worktrees
+from tower.engine import (
+    dispatcher,
+    ground_stop,
+    holds,
+    joins,
+    meter,
+    places,
+    recover,
+    residents,
+    retention,
+    worktrees,
+)
 from tower.engine.bus import Bus
 from tower.engine.compose import hash_of
 from tower.engine.notices import Notices
@@ -203,6 +214,7 @@ class Life:
             group.start_soon(ground_stop.watch, tower)
             group.start_soon(holds.watch, tower)
             group.start_soon(keep_seen, tower)
+            group.start_soon(meter.watch, tower)
             group.start_soon(residents.keep, tower)
             group.start_soon(notices.tell)
             group.start_soon(places.sweep, tower)

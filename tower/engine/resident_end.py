@@ -33,6 +33,7 @@ WHY_ASKED: Final = {
     "restart": "a person wanted another one",
     "cancelled": "a person cancelled its turn",
     "steered": "a person redirected the work of its turn",
+    "fuel": "its turn took its chain past its Fuel",
     "halted": "a ground stop ended it",
     "stop": "the tower was stopped",
 }

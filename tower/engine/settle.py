@@ -227,6 +227,15 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection, t
         case recovery.HoldForPerson(words=words):
             state = FlightState.HELD
             changes = {"held_reason": HeldReason.RECOVERY, "reason": words, "follows_run": run.id}
+        case recovery.HoldForFuel(words=words):
+            state = FlightState.HELD
+            changes = {
+                "held_reason": HeldReason.FUEL,
+                "reason": words,
+                "attempt": run.attempt + 1,
+                "cause": Cause.RECOVERY,
+                "follows_run": run.id,
+            }
         case recovery.End(state=state, words=words):
             changes = {"reason": words, "outcome": outcome, "ended_at": done.ended_at, "follows_run": run.id}
         case _ if done.is_unavailable:
@@ -244,7 +253,8 @@ def _move(tower: Tower, done: Settlement, flight: str, connection: Connection, t
 
 
 def _is_repeated(done: Settlement) -> bool:
-    return done.is_unavailable or isinstance(done.follows, recovery.Recover | recovery.HoldForPerson)
+    follows = recovery.Recover | recovery.HoldForPerson | recovery.HoldForFuel
+    return done.is_unavailable or isinstance(done.follows, follows)
 
 
 def _told(tower: Tower, type_: str, run: Run, flight: str | None = None, **data: object) -> Any:

@@ -26,6 +26,7 @@ _COLUMNS: Final = frozenset(
         "ended_at",
         "approved_at",
         "approved_by",
+        "approval_note",
     }
 )
 
@@ -223,4 +224,5 @@ def flight_of(found: sqlite3.Row) -> Flight:
         ended_at=found["ended_at"],
         approved_at=found["approved_at"],
         approved_by=found["approved_by"],
+        approval_note=found["approval_note"],
     )

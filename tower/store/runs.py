@@ -110,6 +110,12 @@ def listing(connection: Connection, *, every: bool, agent: str | None = None, li
     return [_run(connection, found) for found in rows(connection, sql, (*named, limit))]
 
 
+def ended_since(connection: Connection, since: float) -> list[Run]:
+    """Runs that were started and ended since a time, newest first."""
+    sql = "SELECT * FROM runs WHERE ended_at >= ? AND cost_source IS NOT NULL ORDER BY ended_at DESC"
+    return [_run(connection, found) for found in rows(connection, sql, (since,))]
+
+
 def of_itinerary(connection: Connection, itinerary: str) -> list[Run]:
     """All runs of a chain, oldest first."""
     found = rows(connection, "SELECT * FROM runs WHERE itinerary = ? ORDER BY id", (itinerary,))

@@ -24,6 +24,7 @@ from tower.web.resources import (
     graph,
     help,
     itineraries,
+    money,
     operation,
     pipelines,
     runs,
@@ -34,7 +35,20 @@ from tower.web.resources import (
 MAX_BODY_BYTES: Final = 1 << 20
 """The default of `layover.max_body_bytes`."""
 
-RESOURCES: Final = (status, flights, itineraries, runs, help, agents, pipelines, graph, worktrees, events, operation)
+RESOURCES: Final = (
+    status,
+    flights,
+    itineraries,
+    runs,
+    help,
+    agents,
+    pipelines,
+    graph,
+    worktrees,
+    events,
+    money,
+    operation,
+)
 
 
 def create_app(

@@ -58,6 +58,8 @@ class Flight(_Shape):
     attempt: int
     outcome: Outcome | None
     ended_at: Time | None
+    approved_by: str | None
+    approval_note: str | None
     joined: str | None = Field(description="the first of the flights that a join released together with it")
     waits_for: str | None = Field(default=None, description="in words; present while it waits")
 
@@ -105,6 +107,8 @@ class Run(_Shape):
     tokens_out: int | None
     cost_usd: float | None
     cost_source: str | None
+    estimate_usd: float | None = Field(description="what it was expected to cost")
+    charged_usd: float | None = Field(description="what Fuel and Reserve were charged for it")
     workspace_kind: str | None
     workspace: str | None
     base_commit: str | None
@@ -135,6 +139,15 @@ class FlightWithRuns(Flight):
     runs: list[Run]
 
 
+class Fuel(_Shape):
+    """The money of a chain."""
+
+    limit_usd: float
+    spent_usd: float = Field(description="what stands for unknown costs included")
+    reserved_usd: float = Field(description="set aside for runs under way")
+    overshot_at: Time | None = Field(description="when what it spent first passed its limit")
+
+
 class Itinerary(_Shape):
     """The chain of flights that one trigger caused."""
 
@@ -152,6 +165,9 @@ class Itinerary(_Shape):
         description="`$1.20`; `$1.20+` when a run in it is unknown; `not reported` when all are; null before the first"
     )
     cost_usd: float | None = Field(description="what was reported; null when nothing was")
+    cost_source: str | None = Field(description="the weakest one in it")
+    unreported_runs: int
+    fuel: Fuel
 
 
 class Itineraries(_Shape):
@@ -338,6 +354,70 @@ class Slots(_Shape):
     of: int
 
 
+class Reserve(_Shape):
+    """The money of the factory, in its rolling window."""
+
+    limit_usd: float | None = Field(description="null: unlimited")
+    window_hours: float
+    spent_usd: float
+    reserved_usd: float
+
+
+class Circuit(_Shape):
+    """A runner that cannot work at the moment."""
+
+    runner: str
+    state: str = Field(description="open, or half open: one flight tries it")
+    reason: str
+    since: Time
+    until: Time
+    failures: int
+    probe: str | None = Field(description="the run that tries it")
+
+
+class RunnerReset(_Shape):
+    runner: str
+    was_open: bool
+
+
+class Spent(_Shape):
+    """What some runs cost together."""
+
+    runs: int
+    unreported: int
+    cost: str = Field(description="as for an itinerary")
+    cost_usd: float | None
+    charged_usd: float = Field(description="what Fuel and Reserve were charged, unknown costs included")
+    source: str | None
+
+
+class SpentBy(Spent):
+    name: str | None
+
+
+class Costs(_Shape):
+    since: Time | None
+    until: Time | None
+    total: Spent
+    by: dict[str, list[SpentBy]] = Field(description="agent, model, pipeline, day")
+    reserve: Reserve
+
+
+class Summary(_Shape):
+    """What happened since a time, and what waits for a person."""
+
+    since: Time
+    outcomes: dict[str, int] = Field(description="how many runs ended how")
+    alive: int
+    costs: Costs
+    troubles: list[Run] = Field(description="runs that did not end well, newest first")
+    changed: list[Run] = Field(description="runs that changed their tree, newest first")
+    waiting: list[Flight]
+    help: int
+    circuits: list[Circuit]
+    ground_stop: str | None
+
+
 class Queue(_Shape):
     queued: int
     held: int
@@ -356,6 +436,8 @@ class Status(_Shape):
     generation: Generation
     ground_stop: GroundStop | None
     slots: Slots
+    reserve: Reserve
+    circuits: list[Circuit]
     queue: Queue
     runs: list[Run]
     holds: list[Flight]

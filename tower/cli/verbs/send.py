@@ -63,6 +63,8 @@ _DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-
 @click.option("--key", metavar="KEY", help="Send once: the same key with the same body names the same flight.")
 @click.option("--name", metavar="NAME", help="Name of the itinerary (chain), for people.")
 @click.option("--priority", type=int, metavar="N", help="Higher goes first; the pipeline's or 0 if not given.")
+@click.option("--at", "at", metavar="WHEN", help="Start nothing before: 22:00, 2031-05-06T07:00.")
+@click.option("--in", "after", metavar="TIME", help="Start nothing for so long: 90m, 8h.")
 @click.option("--wait", is_flag=True, help="Wait until the itinerary (chain) has ended, then print the answer.")
 def command(
     socket: str | None,
@@ -71,6 +73,8 @@ def command(
     agent: str | None,
     body: str | None,
     flags: tuple[str, ...],
+    at: str | None,
+    after: str | None,
     wait: bool,
     **choices: str | int | None,
 ) -> int:
@@ -83,6 +87,7 @@ def command(
     api = options.reach(socket)
     said = None if body is None else bodies.text(body)
     request = {"to": agent, "body": said, "flags": options.flag_values(flags) or None, **choices}
+    request["not_before"] = _not_before(at, after)
     accepted = _accepted(api, {key: value for key, value in request.items() if value is not None})
     if not quiet:
         _say_accepted(accepted)
@@ -100,6 +105,16 @@ def command(
     if verdict.code != exits.DONE or not quiet:
         waiting.say(verdict)
     return verdict.code
+
+
+def _not_before(at: str | None, after: str | None) -> str | None:
+    if at and after:
+        raise click.UsageError("--at and --in say the same thing: give one of them.")
+    if not (at or after):
+        return None
+    from tower.cli import times
+
+    return times.ahead(at or after or "", screen.now())
 
 
 def _accepted(api: Api, request: dict[str, Any]) -> dict[str, Any]:

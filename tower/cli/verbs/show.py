@@ -56,10 +56,19 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     yield "state", itinerary["state"]
     yield "since", screen.when(itinerary["created_at"])
     yield "runs", f"{itinerary['runs_started']} of at most {itinerary['max_runs']}"
-    yield "cost", itinerary["cost"] or words.NOTHING
+    source = f" ({itinerary['cost_source']})" if itinerary["cost_source"] else ""
+    yield "cost", (itinerary["cost"] or words.NOTHING) + source
+    yield "fuel", _fuel(itinerary["fuel"])
+    if itinerary["fuel"]["overshot_at"]:
+        yield "past its fuel", f"since {screen.when(itinerary['fuel']['overshot_at'])}"
     for join in itinerary["joins"]:
         if join["words"]:
             yield "join", join["words"]
+
+
+def _fuel(fuel: dict[str, Any]) -> str:
+    aside = f", {words.usd(fuel['reserved_usd'])} set aside" if fuel["reserved_usd"] else ""
+    return f"{words.usd(fuel['spent_usd'])} charged{aside}, of {words.usd(fuel['limit_usd'])}"
 
 
 def _story(itinerary: dict[str, Any]) -> None:
@@ -126,6 +135,8 @@ def _flight(flight: dict[str, Any]) -> Pairs:
         yield "ended", screen.when(flight["ended_at"])
     yield "hops left", str(flight["hops_remaining"])
     yield "attempt", str(flight["attempt"])
+    if flight["approved_by"]:
+        yield "approved by", flight["approved_by"]
     if flight["key"]:
         yield "key", flight["key"]
 
@@ -192,3 +203,5 @@ def _usage(run: dict[str, Any]) -> Pairs:
         known = [words.NOTHING if number is None else str(number) for number in tokens]
         yield "tokens", f"{known[0]} in ({known[1]} cached), {known[2]} out"
     yield "cost", words.money(run) + (f" ({run['cost_source']})" if run["cost_source"] else "")
+    if run["charged_usd"] is not None and run["charged_usd"] != run["cost_usd"]:
+        yield "charged", f"{words.usd(run['charged_usd'])}, since its cost is not known"

@@ -60,6 +60,7 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "ground stop", f"since {screen.when(stop['since'])} by {stop['by']}: {stop['why'] or 'no reason given'}"
     yield "slots", f"{slots['used']} of {slots['of']} in use"
     yield "queue", ", ".join(f"{queue[state]} {state}" for state in ("queued", "held", "parked", "halted"))
+    yield "reserve", words.reserved(status["reserve"])
     if status["help"]:
         wanted = words.count(status["help"], "request")
         yield "help", f"{wanted} for help open; `tower help-requests` lists them"
@@ -74,6 +75,7 @@ def _tables(status: dict[str, Any]) -> Iterator[tuple[str, Row, list[Row]]]:
     yield "resident", ("AGENT", "STATE", "TURNS", "SINCE", "WHY"), [_resident(one) for one in status["residents"]]
     yield "paused", ("AGENT", "BY"), [(one["name"], one["paused_by"]) for one in status["agents"] if one["paused_by"]]
     yield "hold", ("FLIGHT", "TO", "HELD", "WHY"), [_hold(flight) for flight in status["holds"]]
+    yield "runner", ("RUNNER", "STATE", "UNTIL", "REASON"), [screen.wall(one) for one in status["circuits"]]
     yield "problem", ("WHERE", "SEVERITY", "WHAT"), [_problem(finding) for finding in status["problems"]]
 
 

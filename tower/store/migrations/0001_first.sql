@@ -47,6 +47,7 @@ CREATE TABLE flights (
   ended_at       REAL,
   approved_at    REAL,
   approved_by    TEXT,
+  approval_note  TEXT,
   -- Of those that a join released together: the first of them, and the place of this one.
   joined         TEXT REFERENCES flights (id) ON DELETE CASCADE,
   place          INTEGER NOT NULL DEFAULT 0
@@ -218,6 +219,7 @@ CREATE INDEX runs_of_process ON runs (process);
 CREATE INDEX runs_of_agent ON runs (agent, id);
 -- What an agent's last runs cost, and what all cost within a window.
 CREATE INDEX runs_priced ON runs (agent, id, cost) WHERE cost IS NOT NULL;
+CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_charged ON runs (ended_at, charged) WHERE charged > 0;
 CREATE UNIQUE INDEX runs_token ON runs (token_sha256) WHERE token_sha256 IS NOT NULL;
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
 
 from tower import __version__
 from tower.web import shapes
 from tower.web.door import Asking, Door, Identity, Json
+from tower.web.resources.flights import Moment
 
 router = APIRouter(tags=["status"])
 
@@ -27,3 +31,17 @@ async def status(door: Door, caller: Asking) -> Json:
 async def find(identity: Identity, door: Door, caller: Asking) -> Json:
     """What an id, or the end of one, names."""
     return Json(await door.factory.find(caller, identity))
+
+
+class Since(BaseModel):
+    """From when on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Moment
+
+
+@router.get("/summary", response_model=shapes.Summary)
+async def summary(span: Annotated[Since, Query()], door: Door, caller: Asking) -> Json:
+    """How runs ended since a time, what they cost and changed, and what waits for a person."""
+    return Json(await door.factory.summary(caller, span.since))
