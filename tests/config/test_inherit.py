@@ -34,6 +34,7 @@ SAMPLES: dict[str, tuple[Any, Any, Any]] = {
     "sandbox_writable": (("/a",), ("/b",), ()),
     "network": (True, False, ...),
     "fuel_usd": (1.0, 2.0, ...),
+    "mcp_grace_sec": (1.0, 2.0, ...),
 }
 
 

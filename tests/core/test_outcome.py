@@ -307,7 +307,7 @@ def test_every_ending_has_a_verdict(
     if judged.outcome in {O.FAILED, O.UNAVAILABLE}:
         assert judged.interruption is None
     if judged.outcome is O.INTERRUPTED:
-        assert judged.interruption in {I.CRASH, I.LOST, I.TOWER_RESTART}
+        assert judged.interruption in {I.CRASH, I.LOST, I.TOWER_RESTART, I.FUEL}
 
 
 ANSWER = Reading(answer="done", problems=("odd",))
