@@ -244,7 +244,7 @@ def test_it_speaks_for_its_turn_and_for_nothing_between_turns(stay: Stay) -> Non
     (stay.base / "over").touch()
     eventually(lambda: (stay.base / "late-done").exists())
     said = (stay.base / "late").read_text()
-    assert "no turn of its process is under way" in said
+    assert "no turn of res's process is under way" in said
     assert said.rstrip().endswith("77")
 
 

@@ -381,7 +381,7 @@ def test_it_is_nobody_else_s_business(tmp_path: Path, user: User, snap: Snap) ->
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "s1").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "s1/tree/secret.txt").stat().st_mode) == 0o644
-    assert {entry.name for entry in (tmp_path / "s1").iterdir()} == {"tree", "objects"}
+    assert {entry.name for entry in (tmp_path / "s1").iterdir()} == {"tree", "objects", "laid.index"}
     assert (
         user.git(live, "count-objects")
         == user.git(live, "count-objects", "-v").splitlines()[0].removeprefix("count: ")

@@ -32,10 +32,10 @@ def command(context: click.Context, socket: str | None, as_json: bool, quiet: bo
 
 @command.command("remove")
 @options.socket
-@click.argument("itinerary")
+@click.argument("itinerary", metavar="CHAIN")
 @click.option("--force", is_flag=True, help="Rescue what is not committed, and remove it all the same.")
 def remove(socket: str | None, itinerary: str, force: bool) -> None:
-    """Remove the work trees of ITINERARY, when nothing can be lost by it."""
+    """Remove the work trees of CHAIN, when nothing can be lost by it."""
     answer = options.reach(socket).delete(f"/worktrees/{itinerary}{'?force=true' if force else ''}")
     for one in answer["worktrees"]:
         screen.say(f"{one['path']} is removed")
@@ -43,9 +43,9 @@ def remove(socket: str | None, itinerary: str, force: bool) -> None:
 
 @command.command("rescue")
 @options.socket
-@click.argument("itinerary")
+@click.argument("itinerary", metavar="CHAIN")
 def rescue(socket: str | None, itinerary: str) -> None:
-    """Keep what is not committed in the work trees of ITINERARY under refs/tower/rescue/ITINERARY."""
+    """Keep what is not committed in the work trees of CHAIN under refs/tower/rescue/CHAIN."""
     answer = options.reach(socket).post(f"/worktrees/{itinerary}/rescue", {})
     for one in answer["rescued"]:
         screen.say(f"{one['path']}: `git restore --source={one['ref']} --worktree :/` brings it back")
