@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from readonly import mounted_read_only, needs_mounts
+
 from e2e.daemon_process import Daemon, eventually
 
 FAILING = """
@@ -81,3 +83,45 @@ entry = true
     assert flight["attempt"] == 1
     aside.rename(daemon.tree)
     assert daemon.landed(flight["id"])["outcome"] == "succeeded"
+
+
+@needs_mounts
+def test_a_writer_whose_tree_cannot_be_written_waits_and_costs_nothing(daemon: Daemon) -> None:
+    daemon.configure(
+        f"""
+[agents.writer]
+description = "Writes"
+runner = "cmd:echo paid >> {daemon.folder}/cost; echo new > new.txt"
+prompt = "Go."
+entry = true
+[agents.reader]
+description = "Reads"
+runner = "cmd:cat readme.txt"
+prompt = "Go."
+access = "read-only"
+entry = true
+"""
+    )
+    with mounted_read_only(daemon.tree):
+        daemon.start()
+        flight = daemon.until(daemon.send("writer")["id"], lambda one: one["state"] == "held")
+        assert (flight["held_reason"], flight["runs"]) == ("environment", [])
+        assert flight["reason"].startswith("writer has no place to work: ")
+        assert "mounted read-only; mount it for writing" in flight["reason"]
+        read = daemon.landed(daemon.send("reader")["id"])
+        assert daemon.answer(read["runs"][-1]["id"]) == "committed"
+        assert not (daemon.folder / "cost").exists()
+    assert daemon.landed(flight["id"])["outcome"] == "succeeded"
+    assert (daemon.tree / "new.txt").exists()
+
+
+def test_a_start_without_a_place_to_work_says_what_is_missing(daemon: Daemon) -> None:
+    daemon.configure('[agents.a]\ndescription = "d"\nrunner = "cmd:true"\nprompt = "p"\nentry = true\n')
+    daemon.tree.rename(daemon.folder / "aside")
+    for gone, advice in (("workspace", "bring it back, or make it"), ("workspace/a", "its disk is mounted")):
+        daemon.config.write_text(daemon.config.read_text().replace('"workspace"', f'"{gone}"'))
+        done = daemon.tower("serve", "--config", str(daemon.config))
+        assert done.returncode not in (0, 69)
+        assert "a has no place to work: there is no folder" in done.stderr
+        assert advice in done.stderr
+        assert "work_dir" in done.stderr

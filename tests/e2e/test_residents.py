@@ -61,6 +61,11 @@ for line in sys.stdin:
         result["answer"] = str(told.get("session")) + " " + os.environ["LAYOVER_SESSION"] + " " + str(sys.argv[1:])
     elif verb == "tree":
         result["answer"] = json.dumps([os.getcwd(), sorted(os.listdir("."))])
+    elif verb == "write":
+        with open(rest, "a") as file:
+            file.write("by the resident")
+        while not os.path.exists(os.path.join(base, "written")):
+            time.sleep(0.02)
     elif verb == "send":
         argv = [sys.executable, "-m", "tower", "send", "other", "by the way"]
         done = subprocess.run(argv, capture_output=True, text=True)
@@ -546,6 +551,18 @@ def test_a_read_only_resident_sees_the_tree_as_it_is_at_each_turn_under_one_path
     Path(first[0], "scratch").write_text("of the agent\n")
     assert json.loads(stay.turn("tree")["answer"]) == second
     assert not (stay.daemon.tree / "scratch").exists()
+
+
+def test_a_read_only_resident_that_writes_to_the_live_tree_is_found_out_through_a_kill(stay: Stay) -> None:
+    stay.start('access = "read-only"')
+    assert not any("changed while" in note for note in stay.turn("tree")["notes"])
+    live = stay.daemon.tree / "readme.txt"
+    flight = stay.daemon.send("res", f"write {live}")["id"]
+    eventually(lambda: "by the resident" in live.read_text())
+    stay.daemon.kill()
+    (stay.base / "written").touch()
+    stay.daemon.start()
+    assert any("changed while this run worked" in note for note in stay.read(stay.daemon.landed(flight))["notes"])
 
 
 def test_a_ground_stop_ends_its_turn_and_its_process_until_it_is_released(stay: Stay) -> None:

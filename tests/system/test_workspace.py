@@ -10,7 +10,7 @@ from trees import User, contents, everything, write
 
 from tower.core.errors import InvalidError
 from tower.system import workspace
-from tower.system.workspace import live_workspace, remove_workspace, sweep_workspaces, take_snapshot
+from tower.system.workspace import live_workspace, remove_workspace, sweep_workspaces, take_snapshot, why_no_place
 
 
 @pytest.fixture
@@ -39,6 +39,23 @@ def test_it_must_be_a_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InvalidError, match="is not a folder"):
         live_workspace(str(tmp_path / name))
+
+
+def test_why_nobody_can_work_somewhere(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+
+    def why(name: str) -> tuple[str, str] | None:
+        return why_no_place(str(tmp_path / name), writes=True)
+
+    assert why("") is None
+    assert why("gone") == (f"there is no folder {tmp_path}/gone", "bring it back, or make it")
+    assert why("disk/deep") == (
+        f"there is no folder {tmp_path}/disk/deep, nor any below {tmp_path}",
+        "see whether its disk is mounted",
+    )
+    for name in ("file", "dangling"):
+        assert why(name) == (f"{tmp_path}/{name} is not a folder", "move it away, and make a folder")
 
 
 def test_removing_a_snapshot_leaves_nothing_and_the_live_tree_as_it_was(tmp_path: Path, user: User) -> None:

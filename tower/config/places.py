@@ -73,13 +73,19 @@ def lacks_repository(place: Path) -> bool:
     return is_folder(place) and not any(exists(above / ".git") for above in (place, *place.parents))
 
 
+def way_to_a_repository(place: Path, folder: Path) -> str:
+    """What to do about a folder that lies in no git work tree; `folder` is that of the factory's file."""
+    if all(exists(place / part) for part in ("HEAD", "objects", "refs")):
+        return f"it is a bare repository: name a work tree of it (`git -C {place} worktree add PATH` makes one)"
+    return "run `git init` there" if _may_become_a_repository(place, folder) else "name a repository in work_dir"
+
+
 def _check_snapshots(place: Path, path: KeyPath, folder: Path, findings: Findings) -> None:
     if lacks_repository(place):
-        way = "run `git init` there" if _may_become_a_repository(place, folder) else "name a repository in work_dir"
         findings.error(
             path,
             f"read-only needs a git work tree to take snapshots of, and {place} is none",
-            f'{way}, or write access = "read-write"',
+            f'{way_to_a_repository(place, folder)}, or write access = "read-write"',
         )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from tower.config.places import lacks_repository
+from tower.config.places import lacks_repository, way_to_a_repository
 from tower.config.problems import Findings
 from tower.config.tables import Tables
 from tower.config.ways import RouteTable
@@ -48,10 +48,11 @@ def _check_isolation(factory: Factory, reach: _Reach, findings: Findings) -> Non
     for name in sorted(reach.of(own).depth):
         agent = factory.agents[name]
         if agent.access is Access.READ_WRITE and lacks_repository(Path(agent.work_dir)):
+            way = way_to_a_repository(Path(agent.work_dir), Path(factory.path).parent)
             findings.error(
                 ("pipelines", own[0], "workspace"),
                 f"needs a git repository to make work trees of, and {agent.work_dir}, where {name} works, is none",
-                'run `git init` there, or write workspace = "shared"',
+                f'{way}, or write workspace = "shared"',
             )
         if agent.resident:
             findings.error(

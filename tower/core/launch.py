@@ -67,6 +67,11 @@ class Workspace:
     notes: tuple[str, ...] = ()
     """In words: what the place does not hold and a reader might expect ("left out, pipes: a, b")."""
 
+    @property
+    def watched(self) -> str | None:
+        """The live tree behind a snapshot, where it was named so that it can be compared afterwards."""
+        return self.root if self.kind == SNAPSHOT and self.tree is not None else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:

@@ -224,6 +224,8 @@ class Run:
     tree_before: str | None = None
     tree_after: str | None = None
     """Git tree ids of what a writer found and left, uncommitted files included; None where there is no repository."""
+    watched: str | None = None
+    """Of a reader that no sandbox holds: the live tree that `tree_before` names, to be looked at again at its end."""
     sandbox: str | None = None
     """What holds it: bubblewrap, landlock or none."""
     frozen: str | None = None

@@ -26,6 +26,7 @@ from tower.system.first_process import delegate_first_process
 from tower.system.lock import lock_state
 from tower.system.logs import Redaction
 from tower.system.statedir import prepare
+from tower.system.workspace import why_no_place
 
 
 class ConfigurationError(TowerError):
@@ -82,13 +83,14 @@ def serve(config: Path, *, runner: str | None = None) -> None:
 
 def _require_trees(factory: Factory) -> None:
     """A live tree that is not there yet may be made later for `validate`, but nobody can work in it."""
-    missing = sorted({agent.work_dir for agent in factory.agents.values() if not Path(agent.work_dir).is_dir()})
-    if missing:
-        raise TowerError(
-            "config-work-dir",
-            f"cannot serve {factory.path}: there is no folder {', '.join(missing)} to work in",
-            f"make it (`git init {missing[0]}`), or name another in work_dir",
-        )
+    for agent in factory.agents.values():
+        why = why_no_place(agent.work_dir, writes=False)
+        if why is not None:
+            raise TowerError(
+                "config-work-dir",
+                f"cannot serve {factory.path}: {agent.name} has no place to work: {why[0]}",
+                f"{why[1]}; or name another folder in work_dir",
+            )
 
 
 def _cause_of(group: ExceptionGroup[Exception]) -> Exception:

@@ -32,6 +32,7 @@ from tower.engine.places import resident_folder
 from tower.engine.program import Program, argv_of, environment_of, files_of, how_to_mend, is_installed
 from tower.engine.tower import Tower
 from tower.store import flights
+from tower.system.workspace import why_no_place
 
 TOKEN_BYTES: Final = 32
 """256 random bits: it cannot be guessed, and only its hash is stored."""
@@ -136,8 +137,9 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
     found = environment_of(tower, prepared.program(0))
     if isinstance(found, Missing):
         return Hold(HeldReason.ENVIRONMENT, f"{found}; {how_to_mend(found)}")
-    if not Path(agent.work_dir).is_dir():
-        return Hold(HeldReason.ENVIRONMENT, f"there is no folder {agent.work_dir} for {agent.name} to work in; make it")
+    nowhere = lacks_a_place(agent)
+    if nowhere is not None:
+        return Hold(HeldReason.ENVIRONMENT, nowhere)
     held = await confinement_of(tower, agent, runner)
     if held.refusal is not None:
         return Hold(HeldReason.ENVIRONMENT, held.refusal)
@@ -159,6 +161,12 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
             PROGRAM_PAUSE_SEC,
         )
     return replace(prepared, estimate_tokens=estimate)
+
+
+def lacks_a_place(agent: Agent) -> str | None:
+    """In words: why an agent has no place to work, and what to do about it; None when it has one."""
+    why = why_no_place(agent.work_dir, writes=agent.access is Access.READ_WRITE)
+    return None if why is None else f"{agent.name} has no place to work: {why[0]}; {why[1]}"
 
 
 async def _joined(tower: Tower, flight: Flight) -> tuple[Flight, ...]:

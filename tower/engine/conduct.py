@@ -173,6 +173,7 @@ def _record_place(live: LiveRun, start: Launch, workspace: Workspace, connection
         workspace=workspace.path,
         base_commit=workspace.base,
         tree_before=workspace.tree,
+        watched=workspace.watched,
         sandbox=workspace.sandbox,
         frozen=workspace.frozen,
     )

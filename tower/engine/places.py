@@ -134,6 +134,8 @@ async def renew(tower: Tower, agent: Agent, at: str, turn: Run | None = None) ->
     )
     taken = await anyio.to_thread.run_sync(take, limiter=_limiter)
     taken = replace(taken, tree=None, writable=(str(resident_folder(tower.factory, agent.name)),))
+    if turn is not None and held.mechanism is Mechanism.NONE:
+        taken = await watched(tower, taken)
     return _held(taken, held)
 
 

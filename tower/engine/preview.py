@@ -15,7 +15,7 @@ from tower.core.environment import Missing
 from tower.core.factory import PERSON, Factory
 from tower.core.pipelines import flags_of
 from tower.core.records import Flight, Itinerary, Sender
-from tower.engine.compose import Prepared, payload_of, planned_place
+from tower.engine.compose import Prepared, lacks_a_place, payload_of, planned_place
 from tower.engine.memories import memory_of
 from tower.engine.program import environment_of
 from tower.engine.tower import Tower
@@ -68,7 +68,7 @@ def preview(
 def is_wanting(tower: Tower, flight: Flight) -> bool:
     """Whether what the receiver needs around it, its declared variables and its work tree, is still not there."""
     agent = tower.factory.agents.get(flight.receiver)
-    if agent is None or not Path(agent.work_dir).is_dir():
+    if agent is None or lacks_a_place(agent) is not None:
         return True
     prepared = Prepared(
         factory=tower.factory,

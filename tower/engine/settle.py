@@ -81,7 +81,7 @@ async def write_down(tower: Tower, live: LiveRun, settlement: Settlement) -> Non
     # While the seat is held, so that nothing of the next writer's is taken for this one's.
     run = await tower.store.read(lambda connection: runs.get(connection, live.run.id))
     tree, notes = await trees.name_after(tower, run or live.run)
-    notes += await trees.suspicion(tower, live, run or live.run)
+    notes += await trees.suspicion(tower, run or live.run)
 
     def transaction(connection: Connection) -> None:
         runs.update(connection, live.run.id, tree_after=tree)

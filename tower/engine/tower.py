@@ -186,8 +186,6 @@ class Tower:
     naming: Naming = field(init=False)
     frozen: FrozenTrees = field(init=False)
     """Where snapshots are taken from. It lies where snapshots were made when the tower started."""
-    wrote: dict[str, float] = field(default_factory=dict)
-    """Live tree -> when a writer last gave its seat back, since the tower started."""
     mcp_url: str = ""
     """Where runs find the tower's tools over HTTP."""
     paused: dict[str, str] = field(default_factory=dict)
@@ -256,8 +254,6 @@ class Tower:
         """Give back the slot and the seat of a run that is over."""
         self.live.pop(live.run.id, None)
         self.frozen.let_go(live.run.id)
-        if live.seat.tree is not None:
-            self.wrote[live.seat.tree] = self.clock()
         self.bus.pulse(live.run.id)
         self.wake()
 

@@ -6,6 +6,7 @@ How a tree is named is left to `system.treestore`, how it is kept to `system.res
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -15,7 +16,8 @@ from tower.core.factory import Agent
 from tower.core.launch import WRITTEN, Workspace
 from tower.core.records import Run
 from tower.core.states import Cause
-from tower.engine.tower import LiveRun, Tower, log
+from tower.engine.tower import Tower, log
+from tower.store import runs
 from tower.system.rescue import RESCUE, rescue
 from tower.system.workspace import live_workspace
 
@@ -58,25 +60,24 @@ async def name_after(tower: Tower, run: Run) -> tuple[str | None, tuple[str, ...
         return None, (f"what this run changed cannot be shown: {error}",)
 
 
-async def suspicion(tower: Tower, live: LiveRun, run: Run) -> tuple[str, ...]:
+async def suspicion(tower: Tower, run: Run) -> tuple[str, ...]:
     """What is to be said when the live tree of a reader without a sandbox is not what it was, and no writer was there.
 
-    After a restart of the tower it is not known who wrote meanwhile, and nothing is said.
+    All that it needs is on record, so that a restart of the tower meanwhile loses nothing.
     """
-    if run.tree_before is None or run.workspace_kind in WRITTEN:
-        return ()
-    tree = live.agent.work_dir
-    if run.claimed_at < tower.started_at or _writers_since(tower, tree, run.claimed_at):
+    if run.watched is None:
         return ()
     try:
-        after = (await tower.naming.name(tree)).tree
+        after = (await tower.naming.name(run.watched)).tree
     except TowerError as error:
         return (f"it cannot be seen whether this run changed the live tree: {error}",)
-    if after == run.tree_before:
+    # Asked afterwards: who begins to write from now on is not taken for the cause.
+    wrote = await tower.store.read(partial(runs.written_since, since=run.claimed_at))
+    if after == run.tree_before or any(_overlap(run.watched, other) for other in wrote):
         return ()
     return (
-        f"the live tree {tree} changed while this run worked, and no writer was at work there: a person may have,"
-        " or this agent, which no sandbox held",
+        f"the live tree {run.watched} changed while this run worked, and no writer was at work there: a person may"
+        " have, or this agent, which no sandbox held",
     )
 
 
@@ -85,12 +86,9 @@ def not_of_the_tree(tower: Tower) -> tuple[str, ...]:
     return str(tower.state.root), tower.factory.settings.snapshots_dir
 
 
-def _writers_since(tower: Tower, tree: str, since: float) -> bool:
-    """Whether somebody else had the seat of this tree, or of one around or in it."""
-    alive = {seat.tree for seat in tower.seats() if seat.tree is not None}
-    wrote = alive | {other for other, at in tower.wrote.items() if at >= since}
-    place = Path(tree)
-    return any(place.is_relative_to(other) or Path(other).is_relative_to(place) for other in wrote)
+def _overlap(one: str, other: str) -> bool:
+    """Whether two folders are the same, or one lies in the other."""
+    return Path(one).is_relative_to(other) or Path(other).is_relative_to(one)
 
 
 def _rescued(tower: Tower, workspace: Workspace, before: str) -> list[str]:

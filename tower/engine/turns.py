@@ -183,6 +183,7 @@ def _record(tower: Tower, turn: OpenTurn, prepared: Prepared, workspace: Workspa
         workspace=workspace.path,
         base_commit=workspace.base,
         tree_before=workspace.tree,
+        watched=workspace.watched,
         sandbox=workspace.sandbox,
         out_from=log_size(folder, "stdout"),
         err_from=log_size(folder, "stderr"),

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, Final
 
+from tower.core.launch import WRITTEN
 from tower.core.records import Process, Run
 from tower.core.states import Cause, Interruption, Outcome, RunState
 from tower.store.database import Connection, row, rows
@@ -114,6 +115,16 @@ def ended_since(connection: Connection, since: float) -> list[Run]:
     """Runs that were started and ended since a time, newest first."""
     sql = "SELECT * FROM runs WHERE ended_at >= ? AND cost_source IS NOT NULL ORDER BY ended_at DESC"
     return [_run(connection, found) for found in rows(connection, sql, (since,))]
+
+
+def written_since(connection: Connection, since: float) -> list[str]:
+    """The folders in which writers have been at work at or after a time."""
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(WRITTEN))
+    sql = (
+        f"SELECT workspace FROM {_OPEN} AND workspace_kind IN ({kinds})"  # noqa: S608 (constants)
+        f" UNION SELECT workspace FROM runs WHERE ended_at >= ? AND workspace_kind IN ({kinds})"
+    )
+    return [found["workspace"] for found in rows(connection, sql, (since,))]
 
 
 def of_itinerary(connection: Connection, itinerary: str) -> list[Run]:

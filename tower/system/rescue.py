@@ -75,7 +75,16 @@ def _keep(
     if before is None or tree != _tree_of(own, before):
         new = _objects(own, base, tree)
         theirs = dataclasses.replace(own, objects=repository.objects[0], settings=_DURABLE)
-        theirs.write("unpack-objects", "-q", input=own.read("pack-objects", "--stdout", "-q", input=new))
+        packed = own.read("pack-objects", "--stdout", "-q", input=new)
+        try:
+            theirs.write("unpack-objects", "-q", input=packed)
+        except TowerError as error:
+            # Its disk is full or read-only, or it is somebody else's: whoever goes on there has to wait.
+            raise BusyError(
+                "rescue",
+                f"cannot keep what is not committed in {shown(repository.top)}: {error.sentence}",
+                "see that the tower's user can write to its git directory",
+            ) from error
         parents = [part for commit in (found.head.commit, before) if commit for part in ("-p", commit)]
         message = f"What was not committed when {name} was cut off\n".encode()
         _point(repository, name, theirs.write("commit-tree", *parents, tree, input=message).strip())

@@ -29,6 +29,7 @@ __all__ = [
     "remove_workspace",
     "sweep_workspaces",
     "take_snapshot",
+    "why_no_place",
 ]
 
 GONE: Final = ".gone-"
@@ -69,6 +70,30 @@ def live_workspace(live: str) -> Workspace:
         writable=tuple(dict.fromkeys(writable)),
         notes=notes,
     )
+
+
+def why_no_place(path: str, *, writes: bool) -> tuple[str, str] | None:
+    """Why nobody can work in a folder, in words, and what to do about it; None when nothing speaks against it.
+
+    `writes` asks whether a writer could. Whether it is a repository is not looked at.
+    """
+    place = Path(path)
+    named = shown(path)
+    if not os.path.lexists(place):
+        above = next(folder for folder in place.parents if folder.exists())
+        if above == place.parent:
+            return f"there is no folder {named}", "bring it back, or make it"
+        return f"there is no folder {named}, nor any below {shown(str(above))}", "see whether its disk is mounted"
+    if not place.is_dir():
+        return f"{named} is not a folder", "move it away, and make a folder"
+    if not os.access(place, os.R_OK | os.X_OK):
+        return f"the tower's user may not look into {named}", "give it the right to (`chmod`, `chown`)"
+    if writes and os.statvfs(place).f_flag & os.ST_RDONLY:
+        return (
+            f"{named} lies on a file system that is mounted read-only",
+            'mount it for writing (`mount -o remount,rw`), or give who only reads there access = "read-only"',
+        )
+    return None
 
 
 def remove_workspace(folder: str) -> str | None:

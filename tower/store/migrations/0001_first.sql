@@ -203,6 +203,7 @@ CREATE TABLE runs (
   base_commit     TEXT,
   tree_before     TEXT,
   tree_after      TEXT,
+  watched         TEXT,
   sandbox         TEXT,
   frozen          TEXT,
   turn            INTEGER,
