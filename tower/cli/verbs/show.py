@@ -195,7 +195,8 @@ def _usage(run: dict[str, Any]) -> Pairs:
     yield "cpu", words.duration(run["cpu_seconds"])
     yield "peak memory", words.size(run["peak_memory"])
     if run["payload_bytes"] is not None:
-        yield "payload", f"{words.size(run['payload_bytes'])}, some {run['estimate_tokens']} tokens"
+        estimate = f"some {run['estimate_tokens']} tokens with what the program adds"
+        yield "payload", f"{words.size(run['payload_bytes'])}, {estimate}"
     if run["model"]:
         yield "model", run["model"]
     tokens = [run[key] for key in ("tokens_in", "tokens_cached", "tokens_out")]
