@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from trees import User, write
 
-from tower.core.errors import BusyError
+from tower.control.runs import RunVerbs
+from tower.core.errors import BusyError, NotFoundError
 from tower.core.states import HeldReason
 from tower.engine import retention
 from tower.engine.tower import Tower
 from tower.store import flights, runs
 
-from .scripted import Scene, agent, later, now
+from .scripted import ANN, Scene, agent, later, now
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +50,28 @@ async def test_old_chains_go_with_the_folders_of_their_runs(scene: Scene) -> Non
         assert scene.state.run_folder("a", (await scene.run(young)).id).is_dir()
         told = [event for event in await scene.events() if event.type == "history.forgotten"]
         assert [dict(event.data) for event in told] == [{"chains": 1, "runs": 1, "older_than_days": 30}]
+
+
+async def test_what_a_run_changed_is_shown_as_long_as_it_is_on_record(scene: Scene) -> None:
+    user = User(scene.tree.parent / "home")
+    write(scene.tree, {"a.txt": "one\n"})
+    user.git(scene.tree, "init", "-q")
+    user.commit(scene.tree, "first")
+    async with scene.tower(agent("a"), retention_days=30) as tower:
+        flight = await scene.send("a")
+        write(scene.tree, {"a.txt": "by the run\n"})
+        await (await scene.keeper(flight)).exits(0)
+        run, verbs = await scene.run(flight), RunVerbs(tower)
+        for days in (20, 31):
+            days_later(tower, days)
+            await retention.forget(tower)
+            await retention.drop_trees(tower)
+            if days == 20:
+                assert b"+by the run" in await verbs.diff(ANN, run.id, "patch")
+        with pytest.raises(NotFoundError, match="cannot find a run called") as refused:
+            await verbs.diff(ANN, run.id, "patch")
+        assert "retention_days" in str(refused.value)
+        assert not list(scene.state.trees.rglob("objects"))
 
 
 async def test_what_is_open_stays_however_old_it_is(scene: Scene) -> None:

@@ -1,4 +1,5 @@
-"""Forgetting what is older than `retention_days`: chains that are over, the folders of their runs, events.
+"""Forgetting what is older than `retention_days`: chains that are over, the folders of their runs, what these changed
+in their trees, events.
 
 Memory stays, and so does whatever is still open, however old it is. Folders go before their records, so that a crash
 in between leaves nothing that no record leads to. Which records these are is left to `store.retention`.
@@ -17,6 +18,7 @@ from tower.core.errors import BusyError
 from tower.engine.tower import Tower, log
 from tower.store import events, retention
 from tower.store.database import Connection
+from tower.system.volumes import drop_unneeded
 from tower.system.workspace import remove_folder
 
 EVERY_SEC: Final = 6 * 3600.0
@@ -35,6 +37,7 @@ async def keep(tower: Tower) -> None:
     while True:
         try:
             await forget(tower)
+            await drop_trees(tower)
         except BusyError as error:
             log.warning("retention.failed", error=str(error))
         await anyio.sleep(EVERY_SEC)
@@ -65,6 +68,14 @@ async def forget(tower: Tower) -> None:
             events.append(connection, told)
 
         await tower.store.write(tell)
+
+
+async def drop_trees(tower: Tower) -> None:
+    """Drop what was kept of live trees for runs that are not on record any more, or never came to be."""
+    needed = await tower.store.read(retention.trees)
+    drop = partial(drop_unneeded, str(tower.state.trees), needed, tower.clock())
+    for problem in await anyio.to_thread.run_sync(drop):
+        log.warning("trees.left", problem=problem)
 
 
 async def _remove(tower: Tower, folders: list[tuple[str, str]]) -> None:

@@ -43,7 +43,9 @@ def find(connection: Connection, text: str, *, kind: str | None = None) -> tuple
     wanted = kind or "flight, itinerary, run or help request"
     if not candidates:
         raise NotFoundError(
-            "unknown-id", f"cannot find a {wanted} called {text}", "`tower ps -a` and `tower queue` list what there is"
+            "unknown-id",
+            f"cannot find a {wanted} called {text}",
+            "`tower ps -a` and `tower queue` list what there is; what has ended is forgotten after retention_days",
         )
     if len(candidates) > 1:
         listed = ", ".join(identity for _, identity in candidates[:8])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tower.core.launch import WRITTEN
 from tower.store.database import Connection, rows
 
 _CHAINS: Final = """
@@ -37,6 +38,13 @@ def runs_of(connection: Connection, itineraries: Sequence[str]) -> list[tuple[st
     marks = ", ".join("?" * len(itineraries))
     found = rows(connection, f"SELECT agent, id FROM runs WHERE itinerary IN ({marks})", tuple(itineraries))  # noqa: S608 (marks alone)
     return [(one[0], one[1]) for one in found]
+
+
+def trees(connection: Connection) -> set[str]:
+    """The trees that writers on record found and left."""
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(WRITTEN))
+    sql = f"SELECT tree_before, tree_after FROM runs WHERE workspace_kind IN ({kinds})"  # noqa: S608 (constants)
+    return {tree for found in rows(connection, sql) for tree in found if tree is not None}
 
 
 def forget_chains(connection: Connection, itineraries: Sequence[str]) -> None:

@@ -19,7 +19,8 @@ from tower.system.git import shown
 from tower.system.gitdir import GitDir, looking_at
 from tower.system.listing import GITLINK
 from tower.system.repository import Repository, find_repository, object_format, read_file, read_head, repository_at
-from tower.system.treestore import PRIVATE_OBJECTS, made
+from tower.system.treestore import PRIVATE_OBJECTS
+from tower.system.volumes import writable
 
 RESCUE: Final = "refs/tower/rescue/"
 """Where rescued states are kept; the name of the run follows."""
@@ -62,7 +63,7 @@ def _keep(
 ) -> tuple[tuple[bytes, ...], bool]:
     head = read_head(repository)
     form = object_format(repository, head)
-    objects = str(made(store, form) / "objects")
+    objects = str(writable(store, form) / "objects")
     own = looking_at(repository, look, head=head, object_format=form, objects=objects)
     own = dataclasses.replace(own, settings=(PRIVATE_OBJECTS,))
     found = capture(repository, own, exclude=exclude, calm_within=_CALM_WITHIN)

@@ -17,9 +17,10 @@ from typing import Final
 from tower.core.errors import ConflictError, NotFoundError, TowerError
 from tower.system.capture import capture
 from tower.system.git import PATIENT, git, shown
-from tower.system.gitdir import PRIVATE, GitDir, looking_at, make_git_dir
+from tower.system.gitdir import GitDir, looking_at
 from tower.system.listing import list_index
 from tower.system.repository import Head, Repository, find_repository, object_format, read_head, repository_at
+from tower.system.volumes import holds, volumes, writable
 
 CALM_WITHIN: Final = 3.0
 """Seconds that a live tree has to hold still for: a start waits for it, and can do without."""
@@ -81,10 +82,13 @@ def difference(store: str, before: str, after: str, form: Form = Form.PATCH) -> 
     Raises `NotFoundError` when a content is gone, `ConflictError` for more than `LARGEST` bytes of it, and what `git`
     raises.
     """
-    place = Path(store, "sha256" if len(before) == 64 else "sha1")
-    if not (place / "HEAD").exists():
+    places = volumes(store, "sha256" if len(before) == 64 else "sha1")
+    if not places:
         raise _gone(before)
-    kept = _Kept(place, _borrowed(place))
+    place = next((one for one in places if holds(one, [before])), places[0])
+    others = [f"{one}/objects" for one in places if one != place]
+    borrowed = [folder for one in places for folder in _borrowed(one)]
+    kept = _Kept(place, tuple(dict.fromkeys(others + borrowed)))
     try:
         for tree in (before, after):
             kept.ask("cat-file", "-e", f"{tree}^{{tree}}")
@@ -138,7 +142,7 @@ class _Naming:
 
     def whole(self, repository: Repository) -> Named:
         head = read_head(repository)
-        place = made(self._store, object_format(repository, head))
+        place = writable(self._store, object_format(repository, head))
         own, tree, inner = self._look(repository, head, place)
         waiting = [(name, os.fsdecode(name)) for name in inner]
         lines: list[bytes] = []
@@ -189,21 +193,6 @@ class _Naming:
             if path not in inner
         ]
         return inner, entries
-
-
-def made(store: str, form: str) -> Path:
-    """The part of `store` for one object format, made where it is missing. Raises `OSError`."""
-    place = Path(store, form)
-    if not (place / "HEAD").exists():
-        Path(store).mkdir(mode=PRIVATE, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{form}-", dir=store) as fresh:
-            make_git_dir(f"{fresh}/git", head=Head(), object_format=form, settings={})
-            try:
-                Path(fresh, "git").rename(place)
-            except OSError:
-                if not (place / "HEAD").exists():  # else another one was faster
-                    raise
-    return place
 
 
 def _borrowed(place: Path) -> tuple[str, ...]:
