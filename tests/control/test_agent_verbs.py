@@ -16,6 +16,7 @@ from tower.core.callers import Caller
 from tower.core.chain import ChainState
 from tower.core.errors import BusyError, ConflictError, InvalidError, NotFoundError, RefusedError
 from tower.core.factory import Position
+from tower.mcp import words
 from tower.system import notebooks
 
 from .verbs import verbs
@@ -253,6 +254,26 @@ async def test_peers_are_those_that_a_send_would_reach_now(scene: Scene) -> None
         told = await verbs(scene).own.peers(caller)
         assert [peer["name"] for peer in told["peers"]] == ["coder", "tester"]
         assert (told["peers"][1]["description"], told["peers"][1]["purpose"]) == ("tests", "for tests")
+
+
+async def test_an_orchestrator_sees_the_whole_roster_and_who_is_none_does_not(scene: Scene) -> None:
+    factory = (
+        agent("lead", position=Position.ORCHESTRATOR),
+        agent("coder", description="writes", purpose="for code"),
+        agent("tester"),
+        agent("off", enabled=False),
+    )
+    async with scene.tower(*factory, routes=[edge("lead -> tester"), edge("coder -> tester")]):
+        told = await verbs(scene).own.peers(await running(scene, "lead"))
+        assert [peer["name"] for peer in told["peers"]] == ["tester"]
+        (other,) = told["roster"]
+        assert (other["name"], other["description"], other["purpose"]) == ("coder", "writes", "for code")
+        said = words.peers(told)
+        assert said.splitlines()[2:] == [
+            "There are also, and you may not send to them:",
+            "- coder (read-write): writes When: for code",
+        ]
+        assert (await verbs(scene).own.peers(await running(scene, "coder")))["roster"] == []
 
 
 async def test_a_run_learns_what_is_left(scene: Scene) -> None:

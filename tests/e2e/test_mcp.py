@@ -151,6 +151,46 @@ def test_a_token_holds_through_a_restart_and_ends_with_its_run(daemon: Daemon, h
     assert (ended.status_code, ended.json()["code"]) == (401, "bad-token")
 
 
+@in_loop
+async def test_what_a_run_that_was_adopted_writes_is_masked(daemon: Daemon, held: Pass) -> None:
+    daemon.kill()
+    del daemon.environ["API_KEY"]  # only the run itself has it now
+    daemon.start()
+    secret = f"it is hush-4711-hush, and I am {held.token}"
+    async with connected(held) as client:
+        await call(client, "layover_memory_write", text=secret)
+        await call(client, "layover_logbook_append", text=secret)
+        await call(client, "layover_report", headline=secret, body=secret)
+        await call(client, "layover_help", summary="look", detail=secret)
+        sent = (await call(client, "layover_send", to="tester", body=secret))[1]
+        told = (await call(client, "layover_memory_read"))[1] + (await call(client, "layover_logbook_read"))[1]
+    assert told.count("it is [masked], and I am [masked]") == 2
+    daemon.landed(sent.split()[1])
+    daemon.kill()
+    for path in daemon.state.rglob("*"):
+        if path.is_file():
+            assert [word for word in (b"hush-4711-hush", held.token.encode()) if word in path.read_bytes()] == [], path
+
+
+WIRED = """
+[runners.mine]
+command = ["sh", "-c", "while [ ! -e end ]; do sleep 0.05; done"]
+mcp = { format = "env" }
+[agents.coder]
+prompt = "Do it."
+entry = true
+runner = "mine"
+"""
+
+
+def test_tools_are_loaded_when_a_program_starts_that_will_ask(daemon: Daemon) -> None:
+    daemon.configure(WIRED)
+    daemon.start()
+    assert "mcp.ready" not in daemon.log.read_text()
+    daemon.send("coder")
+    eventually(lambda: "mcp.ready" in daemon.log.read_text())
+
+
 def test_who_does_not_belong_here_gets_nothing(held: Pass) -> None:
     forged = held.token[:-1] + ("0" if held.token[-1] != "0" else "1")
     for headers, status in (

@@ -52,6 +52,8 @@ class Runners:
         table, path = checked.value, ("runners", name)
         check_placeholders(table.command, (*path, "command"), self._findings, args_allowed=True)
         check_placeholders(table.args, (*path, "args"), self._findings)
+        if table.mcp is None:
+            _warn_of_no_tools(table, path, self._findings)
         return Runner(
             name=name,
             kind="command",
@@ -100,6 +102,17 @@ def read_script(script: Path) -> fake_script.Script | tuple[str, str]:
         return fake_script.parse(text)
     except fake_script.ScriptError as error:
         return f"names {script}, which cannot be followed: {error}", "mend the script"
+
+
+def _warn_of_no_tools(table: RunnerTable, path: KeyPath, findings: Findings) -> None:
+    for key, words in (("command", table.command), ("args", table.args)):
+        for index, word in enumerate(words):
+            if "{mcp}" in word:
+                findings.warning(
+                    (*path, key, index),
+                    "holds {mcp}, which stands for nothing: its runner has no `mcp`, so its program gets no tools",
+                    'add `mcp = { format = "claude_json" }` with the format that the program reads, or remove the word',
+                )
 
 
 def check_placeholders(words: Sequence[str], path: KeyPath, findings: Findings, *, args_allowed: bool = False) -> None:

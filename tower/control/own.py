@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from tower.core.factory import Position
 from tower.core.records import Flight, Itinerary, Run
 from tower.core.routes import JoinKind, Route, RouteMode
 from tower.core.states import WAITING, FlightState
-from tower.engine import joins
+from tower.engine import joins, offering
 from tower.engine.looking import explain_waiting
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import accounts as stored
@@ -51,7 +51,10 @@ class OwnVerbs:
     tower: Tower
 
     async def peers(self, caller: Caller) -> views.View:
-        """Whom the run may send to now, as the live configuration and the budgets of its chain have it."""
+        """Whom the run may send to now, as the live configuration and the budgets of its chain have it.
+
+        An orchestrator is told of all the others as well, whom it may not send to.
+        """
         run_id = require_run(caller, "list peers")
         stands = await self.tower.store.read(partial(_bearings, run_id))
         factory = self.tower.factory
@@ -71,7 +74,7 @@ class OwnVerbs:
                         "join": _join_words(route),
                     }
                 )
-        return {"peers": found, "hops": stands.hops}
+        return {"peers": found, "hops": stands.hops, "roster": self._roster(caller, {peer["name"] for peer in found})}
 
     async def after_sending(self, caller: Caller, identity: str) -> views.View:
         """What a run is told of a flight that it has sent: hops that are left, its state, and what it waits for."""
@@ -192,14 +195,24 @@ class OwnVerbs:
     async def heard(self, caller: Caller, *, tools_listed: bool = False) -> None:
         """The caller made a call: it is not stalled. With `tools_listed` it has the tower's tools."""
         live = self.tower.live.get(caller.run or "")
-        if live is not None and tools_listed and not live.has_tools.is_set():
-            live.has_tools.set()
+        if live is not None and tools_listed:
+            offering.asked(self.tower, live)
         link = self._link(caller, live)
         if link is not None:
             try:
                 await link.poke()
             except ConflictError as error:
                 log.debug("run.cannot-poke", run=caller.run, error=str(error))
+
+    def _roster(self, caller: Caller, peers: Container[str]) -> list[views.View]:
+        """Who else there is, for an orchestrator."""
+        if not self.is_orchestrator(caller):
+            return []
+        return [
+            {"name": name, "description": other.description, "purpose": other.purpose, "access": other.access}
+            for name, other in sorted(self.tower.factory.agents.items())
+            if other.enabled and name != caller.name and name not in peers
+        ]
 
     def _link(self, caller: Caller, live: LiveRun | None) -> KeeperLink | None:
         if live is not None and live.link is not None:

@@ -6,7 +6,7 @@ by name, with the key that declared it, and never with its value. The `LAYOVER_*
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,6 +43,8 @@ class Environment:
     values: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     """Values that were forwarded by name, to be masked wherever they appear."""
+    forwarded: tuple[str, ...] = ()
+    """The names that these have."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def build(
     if private_home:
         # These lead programs to the tower's own folders, past the HOME that they are given.
         shared = {name: value for name, value in shared.items() if not name.startswith("XDG_")}
-    declared = _forwarded_names(agent, runner)
+    declared = forwarded_names(agent, runner)
     found = {name: own[name] if name in own else credentials(name) for name in declared if not _never(name)}
     forwarded = {name: value for name, value in found.items() if value is not None}
     values = _exempt_loopback({**shared, **forwarded, **agent.env}, own) | dict(layover)
@@ -115,7 +117,10 @@ def build(
     unfit = (*absent, *barred, *_impossible(values, origin))
     if unfit:
         return Missing(agent=agent.name, variables=unfit)
-    return Environment(values=values, secrets=_secrets(forwarded, agent.env))
+    secret = tuple(name for name in secret_names(forwarded, agent.env) if forwarded[name])
+    return Environment(
+        values=values, secrets=tuple(dict.fromkeys(forwarded[name] for name in secret)), forwarded=secret
+    )
 
 
 def common(own: Mapping[str, str], *, home: str, tmpdir: str) -> dict[str, str]:
@@ -129,7 +134,8 @@ def common(own: Mapping[str, str], *, home: str, tmpdir: str) -> dict[str, str]:
     return {"PATH": own.get("PATH") or DEFAULT_PATH, "HOME": home, "TMPDIR": tmpdir, "TERM": "dumb"} | kept
 
 
-def _forwarded_names(agent: Agent, runner: Runner) -> dict[str, str]:
+def forwarded_names(agent: Agent, runner: Runner) -> dict[str, str]:
+    """The names that are declared to be passed on, each with the key that declares it."""
     by_runner = dict.fromkeys(runner.env_from, f"runners.{runner.name}.env_from")
     return by_runner | dict(agent.env_from)
 
@@ -167,13 +173,12 @@ def _flaw(name: str, value: str) -> str | None:
     return f"is too large: {size} bytes with its name, and {MAX_BYTES} is the limit" if size > MAX_BYTES else None
 
 
-def _secrets(forwarded: Mapping[str, str], literals: Mapping[str, str]) -> tuple[str, ...]:
-    """Forwarded values that are in use. A name that every run gets, or a list of hosts, is none."""
-    open_names = {"PATH", "HOME", "TMPDIR", "TERM", *AS_THE_TOWER_HAS_THEM, *NO_PROXY, *literals}
+def secret_names(forwarded: Iterable[str], literals: Container[str] = ()) -> tuple[str, ...]:
+    """Those of the names that are passed on whose values are secret. One that every run gets, or a list of hosts, is
+    none, and a literal stands in the file for everybody."""
+    open_names = {"PATH", "HOME", "TMPDIR", "TERM", *AS_THE_TOWER_HAS_THEM, *NO_PROXY}
     return tuple(
-        dict.fromkeys(
-            value
-            for name, value in forwarded.items()
-            if value and name not in open_names and not name.startswith(PREFIXES_AS_THE_TOWER_HAS_THEM)
-        )
+        name
+        for name in forwarded
+        if name not in open_names and name not in literals and not name.startswith(PREFIXES_AS_THE_TOWER_HAS_THEM)
     )

@@ -95,6 +95,8 @@ class Launch:
     """The whole environment of the program, secrets included: never shown, only its names are."""
     secrets: tuple[str, ...]
     """Values to mask wherever they appear: forwarded variables and the run's token."""
+    forwarded: tuple[str, ...]
+    """The names of these variables, which are no secret."""
     payload: str
     limits: Limits
     stop_signal: str = "TERM"

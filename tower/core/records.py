@@ -228,6 +228,8 @@ class Run:
     """Of a reader that no sandbox holds: the live tree that `tree_before` names, to be looked at again at its end."""
     sandbox: str | None = None
     """What holds it: bubblewrap, landlock or none."""
+    tools_at: float | None = None
+    """When it first asked which tools the tower offers; None: it has not."""
     frozen: str | None = None
     """The name of the frozen tree that it reads."""
     turn: int | None = None

@@ -182,7 +182,7 @@ class Life:
             listening.callback(for_runs.close)
             self.state.socket_path_file.write_text(f"{listener.path}\n")
             tower.mcp_url = port.address.url(MCP_PATH)
-            door = Door(control)
+            door = Door(control, tower.tools_wanted)
             app = create_app(
                 control,
                 access,

@@ -188,6 +188,7 @@ def launch(tower: Tower, prepared: Prepared, *, number: int, workspace: str) -> 
         argv=argv_of(tower, prepared.program(number), workspace),
         env=found.values,
         secrets=(*found.secrets, prepared.token),
+        forwarded=found.forwarded,
         payload=payload_of(prepared, workspace),
         limits=Limits(
             timeout=agent.timeout_sec,

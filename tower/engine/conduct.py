@@ -23,7 +23,7 @@ from tower.core.failpoint import failpoint
 from tower.core.launch import KeeperPlan, Launch, Walls, Workspace
 from tower.core.outcome import DONE
 from tower.core.states import FlightState, RunState
-from tower.engine import places, worktrees
+from tower.engine import offering, places, secrecy, worktrees
 from tower.engine.compose import Prepared, launch
 from tower.engine.enclosure import walls_around
 from tower.engine.finished import until_finished
@@ -46,36 +46,31 @@ WANTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE
 
 async def conduct(tower: Tower, live: LiveRun, prepared: Prepared) -> None:
     """Carry one claimed run through. Never raises what belongs to the run: that ends on its record."""
-    secrets: tuple[str, ...] = ()
     place = places.snapshot_folder(tower.factory, live.run.id)
     try:
-        try:
-            failpoint("workspace.before")
-            noted: tuple[str, ...] = ()
-            if prepared.factory.has_own_worktree(prepared.chain.pipeline):
-                noted = await worktrees.enter(tower, live)
-            workspace, held = await places.make(tower, live, place)
-            workspace = replace(workspace, notes=(*noted, *workspace.notes))
-            failpoint("workspace.after")
-            start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
-            secrets = start.secrets
-            tower.redaction.add(secrets)
-            folder = _write_folder(tower, live, start)
-            failpoint("folder.after")
-            await tower.store.write(partial(_record_place, live, start, workspace))
-            failpoint("token.after")
-            walls = walls_around(tower, held, workspace, prepared.program(live.run.number), folder)
-            link = await _start_keeper(tower, live, start, workspace, folder, walls) if live.stopping is None else None
-        except TowerError as error:
-            log.warning("run.start-failed", run=live.run.id, error=str(error))
-            await settle_failed_start(tower, live, error)
+        failpoint("workspace.before")
+        noted: tuple[str, ...] = ()
+        if prepared.factory.has_own_worktree(prepared.chain.pipeline):
+            noted = await worktrees.enter(tower, live)
+        workspace, held = await places.make(tower, live, place)
+        workspace = replace(workspace, notes=(*noted, *workspace.notes))
+        failpoint("workspace.after")
+        start = launch(tower, prepared, number=live.run.number, workspace=workspace.path)
+        secrecy.keep(tower, live, start.secrets)
+        folder = _write_folder(tower, live, start)
+        failpoint("folder.after")
+        await tower.store.write(partial(_record_place, live, start, workspace))
+        failpoint("token.after")
+        walls = walls_around(tower, held, workspace, prepared.program(live.run.number), folder)
+        link = await _start_keeper(tower, live, start, workspace, folder, walls) if live.stopping is None else None
+    except TowerError as error:
+        log.warning("run.start-failed", run=live.run.id, error=str(error))
+        await settle_failed_start(tower, live, error)
+    else:
+        if link is None:
+            await settle_unstarted(tower, live, None)
         else:
-            if link is None:
-                await settle_unstarted(tower, live, None)
-            else:
-                await follow(tower, live, link)
-    finally:
-        tower.redaction.remove(secrets)
+            await follow(tower, live, link)
     await places.discard(tower, place)
     await places.empty_scratch(tower.state.run_folder(live.run.agent, live.run.id))
     failpoint("workspace.removed")
@@ -145,8 +140,8 @@ def _write_folder(tower: Tower, live: LiveRun, start: Launch) -> Path:
         _write_private(folder / "payload.md", start.payload)
         for name, text in start.files.items():
             _write_private(folder / name, text)
-        shown = {"argv": list(start.argv), "environment": sorted(start.env)}
-        _write_private(folder / "argv.json", json.dumps(shown, indent=1) + "\n")
+        shown = {"argv": list(start.argv), "environment": sorted(start.env), "forwarded": list(start.forwarded)}
+        _write_private(folder / secrecy.ARGV, json.dumps(shown, indent=1) + "\n")
     except OSError as error:
         kind = BusyError if error.errno in WANTS else TowerError
         raise kind(
@@ -201,36 +196,15 @@ async def _start_keeper(
         walls=walls,
         failpoints=tower.failpoints,
     )
+    offering.make_ready(tower, live.runner)
     failpoint("keeper.before")
     link = await tower.start_keeper(plan)
     failpoint("keeper.after")
     # From here on the program may be at work: it is written down who it is, cancelled or not, a full disk or not.
     await tower.persist(partial(record_start, tower, live, link))
     failpoint("keeper.recorded")
-    if live.runner.mcp is not None and live.runner.mcp.is_wired:
-        tower.tasks.start_soon(_expect_tools, tower, live)
+    offering.expect(tower, live)
     return link
-
-
-async def _expect_tools(tower: Tower, live: LiveRun) -> None:
-    """Say of a run whose program was told where the tower's tools are, and does not ask for them: it has none."""
-    with anyio.move_on_after(live.agent.mcp_grace_sec):
-        await live.has_tools.wait()
-        return
-    if live.run.id not in tower.live:
-        return
-    run = live.run
-    told = tower.event("run.without-tools", itinerary=run.itinerary, run=run.id, agent=run.agent)
-
-    def write(connection: Connection) -> None:
-        runs.add_notes(
-            connection,
-            run.id,
-            (f"has no tools of the tower: it did not ask for them within {live.agent.mcp_grace_sec:g} s",),
-        )
-        events.append(connection, told)
-
-    await tower.persist(write)
 
 
 def record_start(tower: Tower, live: LiveRun, link: KeeperLink, connection: Connection) -> None:

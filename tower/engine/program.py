@@ -67,7 +67,7 @@ def environment_of(tower: Tower, program: Program) -> Environment | Missing:
         layover["LAYOVER_SESSION"] = program.session or ""
     return environment.build(
         own=_with_tower_on_path(tower.environ, tower.python),
-        credentials=lambda name: _credential(tower.environ, name),
+        credentials=lambda name: credential(tower.environ, name),
         agent=agent,
         runner=program.runner,
         layover=layover,
@@ -110,7 +110,7 @@ def how_to_mend(missing: Missing) -> str:
     return "change what is declared, or its value"
 
 
-def _credential(environ: Mapping[str, str], name: str) -> str | None:
+def credential(environ: Mapping[str, str], name: str) -> str | None:
     """A secret that the service manager handed over as a file (`LoadCredential=`)."""
     folder = environ.get("CREDENTIALS_DIRECTORY")
     if not folder or "/" in name or name.startswith("."):

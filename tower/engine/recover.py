@@ -24,7 +24,7 @@ from tower.core.records import Flight, Process, Run
 from tower.core.recovery import Found, Settlement, Sight
 from tower.core.recovery import settle as decide
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome
-from tower.engine import places
+from tower.engine import offering, places, secrecy
 from tower.engine.conduct import follow, record_start
 from tower.engine.evidence import session_of, start_of
 from tower.engine.settle import settle
@@ -114,6 +114,9 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
     match decision:
         case Settlement.ADOPT:
             assert keeper is not None  # noqa: S101 (adopting follows from a living keeper)
+            # Before the doors open: it may have called already.
+            await secrecy.keep_found(tower, live, live.agent, live.runner, process, keeper.pid)
+            offering.make_ready(tower, live.runner)
             adopt = partial(_adopt, tower, live, process, keeper)
             tower.tasks.start_soon(see_through, tower, live, adopt, name=f"adopt {live.run.id}")
         case Settlement.VOID_AND_REQUEUE:
@@ -180,6 +183,9 @@ async def _adopt(tower: Tower, live: LiveRun, process: Process, keeper: Keeper) 
         link = await reach(tower, live.run.id, keeper)
         if link is not None:
             await tower.persist(partial(_record_adoption, tower, live, link))
+            # Once more, now that its program is there for certain.
+            await secrecy.keep_found(tower, live, live.agent, live.runner, process, keeper.pid)
+            offering.expect(tower, live)
             await follow(tower, live, link)
             break
         await anyio.sleep(MUTE_SEC)
@@ -214,7 +220,10 @@ def live_of(tower: Tower, run: Run) -> LiveRun:
         seat = replace(seat, tree=run.workspace)
     elif run.workspace_kind == SNAPSHOT:
         seat = replace(seat, tree=None)
-    return LiveRun(run=run, agent=agent, runner=runner, seat=seat, has_own_worktree=own, stopping=run.stopping)
+    live = LiveRun(run=run, agent=agent, runner=runner, seat=seat, has_own_worktree=own, stopping=run.stopping)
+    if run.tools_at is not None:
+        live.has_tools.set()
+    return live
 
 
 def _unknown(name: str) -> Agent:

@@ -15,7 +15,7 @@ from tower.core.errors import TowerError
 from tower.core.launch import KeeperPlan, Limits
 from tower.core.records import RESIDENT_PROCESS, Process
 from tower.core.residence import fingerprint
-from tower.engine import places
+from tower.engine import offering, places, secrecy
 from tower.engine.compose import TOKEN_BYTES, hash_of
 from tower.engine.enclosure import confinement_of, walls_around
 from tower.engine.program import Program, argv_of, environment_of, files_of, how_to_mend, is_installed
@@ -80,8 +80,8 @@ async def start(tower: Tower, resident: Resident) -> None:
     resident.known, resident.lines, resident.is_to_restart = {}, None, False
     resident.offered_session = program.session
     resident.quiet_since = tower.clock()
-    resident.secrets = (*environment.secrets, program.token)
-    tower.redaction.add(resident.secrets)
+    secrecy.keep(tower, resident, (*environment.secrets, program.token))
+    offering.make_ready(tower, runner)
     plan = _plan(tower, program, argv, environment, workspace.path)
     walls = walls_around(tower, held, workspace, program, program.folder(tower))
     await _start_keeper(tower, resident, replace(plan, walls=walls))
@@ -134,9 +134,10 @@ def _write_folder(tower: Tower, program: Program, argv: tuple[str, ...], environ
             made.mkdir(mode=0o700, parents=True, exist_ok=True)
         make_turns(folder)
         shown = {"argv": list(argv), "environment": sorted(environment.values)}
+        shown["forwarded"] = list(environment.forwarded)
         for name, text in files_of(tower, program).items():
             write_private(folder / name, text.encode())
-        write_private(folder / "argv.json", (json.dumps(shown, indent=1) + "\n").encode())
+        write_private(folder / secrecy.ARGV, (json.dumps(shown, indent=1) + "\n").encode())
     except OSError as error:
         raise TowerError(
             "run-folder",

@@ -21,7 +21,7 @@ from tower.core.records import Process
 from tower.core.recovery import Settlement
 from tower.core.recovery import settle as decide
 from tower.core.residence import WINDOW_SEC, ResidentState, StartNow, fingerprint, remembered
-from tower.engine import places, recover, resident_output, standing
+from tower.engine import offering, places, recover, resident_output, secrecy, standing
 from tower.engine.evidence import start_of
 from tower.engine.resident_end import write_end
 from tower.engine.resident_start import record_link, start
@@ -55,6 +55,8 @@ async def adopt_open(tower: Tower) -> None:
         resident.process = process
         resident.residence = resident.residence.found()
         tower.residents[process.agent] = resident
+        # Before the doors open: it may have called already.
+        await _keep_secrets(tower, resident, process)
     for run, _ in turns:
         live = recover.live_of(tower, run)
         tower.live[run.id] = live
@@ -147,7 +149,19 @@ async def _attend(tower: Tower, resident: Resident, process: Process) -> None:
 async def _adopt(tower: Tower, resident: Resident, link: KeeperLink) -> None:
     resident.link = link
     await tower.persist(partial(_record_adoption, tower, resident, link))
+    if resident.process is not None:
+        # Once more, now that its program is there for certain.
+        await _keep_secrets(tower, resident, resident.process)
     resident.quiet_since = tower.clock()
+
+
+async def _keep_secrets(tower: Tower, resident: Resident, process: Process) -> None:
+    keeper, agent = recover.keeper_of(process), tower.factory.agents.get(resident.name)
+    runner = tower.factory.runners.get(process.runner or "")
+    if keeper is not None and keeper.is_alive:
+        await secrecy.keep_found(tower, resident, agent, runner, process, keeper.pid)
+        if runner is not None:
+            offering.make_ready(tower, runner)
 
 
 def _record_adoption(tower: Tower, resident: Resident, link: KeeperLink, connection: Connection) -> None:

@@ -78,6 +78,8 @@ class LiveRun:
     """Bytes of its standard output, as far as its keeper has told."""
     has_tools: anyio.Event = field(default_factory=anyio.Event)
     """It has asked which tools the tower offers."""
+    secrets: tuple[str, ...] = ()
+    """Masked in what it sends and remembers, and in the tower's log, while it lives."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -120,7 +122,7 @@ class Resident:
     offered_session: str | None = None
     """What the process before this one called its conversation."""
     secrets: tuple[str, ...] = ()
-    """Kept out of the tower's log while the process lives."""
+    """Masked in what it sends and remembers, and in the tower's log, while the process lives."""
     start_error: str | None = None
     """Why its keeper could not start it, in words."""
     is_to_restart: bool = False
@@ -188,6 +190,8 @@ class Tower:
     """Where snapshots are taken from. It lies where snapshots were made when the tower started."""
     mcp_url: str = ""
     """Where runs find the tower's tools over HTTP."""
+    tools_wanted: anyio.Event = field(default_factory=anyio.Event)
+    """A program was started, or found alive, that will ask for them: they are made ready."""
     paused: dict[str, str] = field(default_factory=dict)
     """Agent -> who wants nothing to be started for it."""
 
@@ -251,8 +255,10 @@ class Tower:
         self.bus.pulse(RESIDENTS)
 
     def free(self, live: LiveRun) -> None:
-        """Give back the slot and the seat of a run that is over."""
+        """Give back the slot and the seat of a run that is over; its secrets are kept no longer."""
         self.live.pop(live.run.id, None)
+        self.redaction.remove(live.secrets)
+        live.secrets = ()
         self.frozen.let_go(live.run.id)
         self.bus.pulse(live.run.id)
         self.wake()

@@ -1,6 +1,7 @@
-"""The door at `/mcp`: an ASGI application that is there from the start, and loads the SDK behind it when asked.
+"""The door at `/mcp`: an ASGI application that is there from the start, and loads the SDK behind it when wanted.
 
 The SDK takes a second of CPU to import and some 20 MB; a tower whose agents bring no MCP client never pays for it.
+It is loaded when a program is started that will ask, so that its first request finds it there, or else by a request.
 Who is asking has been settled before a request comes here: its caller is in the request's state.
 """
 
@@ -33,15 +34,16 @@ Load = Callable[[Control], tuple[ASGIApp, AbstractAsyncContextManager[None]]]
 class Door:
     """The application. `keep` must run as long as requests come."""
 
-    def __init__(self, control: Control, load: Load | None = None) -> None:
+    def __init__(self, control: Control, wanted: anyio.Event, load: Load | None = None) -> None:
+        """`wanted` is set when the first request is to be expected."""
         self._control = control
         self._load = load or _load
-        self._asked = anyio.Event()
+        self._asked = wanted
         self._settled = anyio.Event()
         self._inner: ASGIApp | None = None
 
     async def keep(self) -> None:
-        """Load the SDK when the first request comes, and serve by it until cancelled."""
+        """Load the SDK when it is wanted, beside the event loop, and serve by it until cancelled."""
         while True:
             await self._asked.wait()
             try:

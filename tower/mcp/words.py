@@ -24,17 +24,21 @@ def sent(view: View, after: View) -> str:
 
 
 def peers(view: View) -> str:
-    """Whom the run may send to, one a line."""
+    """Whom the run may send to, one a line; then, for an orchestrator, who else there is."""
     found = view["peers"]
-    if not found:
+    if found:
+        lines = ["You may send to:", *(f"- {_peer(peer)}" for peer in found)]
+    else:
         why = "this chain has no hops left" if view["hops"] < 1 else "no route leads from you to anybody"
-        return f"You may send to nobody now: {why}."
-    return "\n".join(["You may send to:", *(f"- {_peer(peer)}" for peer in found)])
+        lines = [f"You may send to nobody now: {why}."]
+    if view["roster"]:
+        lines += ["There are also, and you may not send to them:", *(f"- {_peer(other)}" for other in view["roster"])]
+    return "\n".join(lines)
 
 
 def _peer(peer: View) -> str:
     facts = [peer["access"]]
-    if peer["mode"] == "spawn":
+    if peer.get("mode") == "spawn":
         facts.append("opens a chain of its own")
     if peer.get("join"):
         facts.append(peer["join"])

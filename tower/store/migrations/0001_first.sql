@@ -205,6 +205,7 @@ CREATE TABLE runs (
   tree_after      TEXT,
   watched         TEXT,
   sandbox         TEXT,
+  tools_at        REAL,
   frozen          TEXT,
   turn            INTEGER,
   out_from        INTEGER,
