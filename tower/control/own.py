@@ -58,7 +58,7 @@ class OwnVerbs:
         run_id = require_run(caller, "list peers")
         stands = await self.tower.store.read(partial(_bearings, run_id))
         factory = self.tower.factory
-        found = []
+        found: list[views.View] = []
         for name in factory.peers(stands.run.agent, stands.chain.scope):
             peer, route = factory.agents.get(name), factory.route(stands.run.agent, name, stands.chain.scope)
             if peer is None or route is None or not peer.enabled or stands.chain.cancelled_at is not None:
