@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from trees import User, write
 
 from tower.control.runs import RunVerbs
 from tower.core.errors import BusyError, NotFoundError
+from tower.core.factory import Access
 from tower.core.states import HeldReason
 from tower.engine import retention
 from tower.engine.tower import Tower
@@ -72,6 +75,21 @@ async def test_what_a_run_changed_is_shown_as_long_as_it_is_on_record(scene: Sce
             await verbs.diff(ANN, run.id, "patch")
         assert "retention_days" in str(refused.value)
         assert not list(scene.state.trees.rglob("objects"))
+
+
+async def test_a_snapshot_that_was_kept_goes_with_its_run(scene: Scene) -> None:
+    user = User(scene.tree.parent / "home")
+    user.git(scene.tree, "init", "-q")
+    write(scene.tree, {"a.txt": "one\n"})
+    reader = agent("a", access=Access.READ_ONLY, snapshot_writes="keep")
+    async with scene.tower(reader, retention_days=1) as tower:
+        run = await scene.run(await ended(scene))
+        kept = Path(run.workspace or "")
+        await retention.forget(tower)
+        assert (kept / "a.txt").read_text() == "one\n"
+        days_later(tower, 2)
+        await retention.forget(tower)
+        assert list(scene.state.snapshots.iterdir()) == []
 
 
 async def test_what_is_open_stays_however_old_it_is(scene: Scene) -> None:

@@ -153,6 +153,22 @@ async def test_by_force_what_is_in_it_is_rescued_first(scene: Scene, user: User)
             await verbs.remove(ANN, run.itinerary, force=True)
 
 
+async def test_a_repository_that_was_cloned_into_it_is_lost_by_no_force(scene: Scene, user: User) -> None:
+    async with scene.tower(CODER, READER, **FACTORY) as tower:
+        verbs = WorktreeVerbs(tower)
+        flight = await send(scene)
+        run = await scene.run(flight)
+        place = Path(run.workspace or "")
+        user.git(place, "clone", "-q", str(scene.tree), "clone")
+        user.commit(place / "clone", "work of its own")
+        await (await scene.keeper(flight)).exits(0)
+        with pytest.raises(ConflictError, match="1 commits in clone, a repository of its own, that are nowhere else"):
+            await verbs.remove(ANN, run.itinerary, force=True)
+        user.git(place / "clone", "push", "-q", "origin", "main:refs/heads/pushed")
+        await verbs.remove(ANN, run.itinerary, force=True)
+        assert not place.exists()
+
+
 async def test_a_folder_that_the_commit_has_not_ends_the_run_with_a_word(scene: Scene) -> None:
     (scene.tree / "fresh").mkdir()
     below = agent("coder", work_dir=str(scene.tree / "fresh"))

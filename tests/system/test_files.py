@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tower.core.errors import BusyError
+from tower.system import files
 from tower.system.files import read_regular, write_private
 
 
@@ -46,3 +47,34 @@ def test_evidence_that_cannot_be_opened_just_now_is_not_taken_for_none(
             read_regular(place, 100, is_evidence=True)
     assert read_regular(place, 100, is_evidence=True) == b"cost_usd: 1"
     assert read_regular(tmp_path / "missing", 100, is_evidence=True) is None
+
+
+@pytest.mark.parametrize("refusal", [None, errno.EXDEV, errno.EOPNOTSUPP])
+def test_a_content_is_copied_whatever_the_kernel_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: int | None
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(refusal, "cannot")
+
+    if refusal is not None:
+        monkeypatch.setattr(os, "copy_file_range", refuse)
+    monkeypatch.setattr(files, "MOST_AT_ONCE", 1000)
+    content = bytes(range(256)) * 20
+    (tmp_path / "from").write_bytes(content)
+    with (tmp_path / "from").open("rb") as source, (tmp_path / "to").open("wb") as target:
+        assert files.copy_content(source.fileno(), target.fileno()) == len(content)
+    assert (tmp_path / "to").read_bytes() == content
+
+
+def test_a_copy_that_fails_half_way_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "copy_file_range", fail)
+    (tmp_path / "from").write_bytes(b"x")
+    with (
+        (tmp_path / "from").open("rb") as source,
+        (tmp_path / "to").open("wb") as target,
+        pytest.raises(OSError, match="no space"),
+    ):
+        files.copy_content(source.fileno(), target.fileno())

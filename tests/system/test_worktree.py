@@ -9,7 +9,8 @@ import pytest
 from trees import User, contents, everything, write
 
 from tower.core.errors import ConflictError, InvalidError
-from tower.system.worktree import make_worktree, remove_worktree, why_kept
+from tower.system.worktree import make_worktree
+from tower.system.worktree_removal import remove_worktree, why_kept
 
 BRANCH = "tower/itn_1"
 
@@ -74,7 +75,7 @@ def test_nothing_of_the_repository_is_run(live: Path, user: User, place: Path, t
     (live / ".git/info/attributes").write_text("* filter=x\n")
     user.git(live, "config", "core.fsmonitor", touch)
     made = make_worktree(str(live), str(place), BRANCH)
-    assert why_kept(str(place), BRANCH) is None
+    assert why_kept(str(live), str(place), BRANCH) is None
     remove_worktree(str(live), str(place), BRANCH)
     assert made.path == str(place)
     assert not (tmp_path / "run").exists()
@@ -105,14 +106,14 @@ def test_from_a_linked_work_tree_and_with_the_branch_checked_out_elsewhere(
 def test_what_is_not_committed_or_nowhere_else_keeps_it(live: Path, user: User, place: Path) -> None:
     make_worktree(str(live), str(place), BRANCH)
     write(place, {"new.txt": "untracked\n"})
-    assert why_kept(str(place), BRANCH) == "new.txt changed and not committed"
+    assert why_kept(str(live), str(place), BRANCH) == "new.txt changed and not committed"
     user.commit(place, "work")
-    assert why_kept(str(place), BRANCH) == f"1 commits of {BRANCH} that no other branch has"
+    assert why_kept(str(live), str(place), BRANCH) == f"1 commits of {BRANCH} that no other branch has"
     user.git(place, "checkout", "-q", "--detach")
     user.git(place, "commit", "-q", "--allow-empty", "-m", "detached")
-    assert why_kept(str(place), BRANCH) == f"2 commits of {BRANCH} that no other branch has"
+    assert why_kept(str(live), str(place), BRANCH) == f"2 commits of {BRANCH} that no other branch has"
     user.git(live, "merge", "-q", "--no-ff", user.git(place, "rev-parse", "HEAD"))
-    assert why_kept(str(place), BRANCH) is None
+    assert why_kept(str(live), str(place), BRANCH) is None
 
 
 def test_it_goes_with_its_branch_once_that_is_merged(live: Path, user: User, place: Path) -> None:
@@ -148,13 +149,3 @@ def test_what_none_can_be_made_of(tmp_path: Path, live: Path, user: User, place:
     user.git(live, "commit", "-q", "--allow-empty", "-m", "second")
     with pytest.raises(ConflictError, match="is there already"):
         make_worktree(str(live), str(place), BRANCH)
-
-
-def test_submodules_and_filters_are_noted(live: Path, user: User, place: Path, tmp_path: Path) -> None:
-    origin = user.repository(tmp_path / "origin")
-    user.git(live, "submodule", "--quiet", "add", str(origin), "module")
-    write(live, {".gitattributes": "*.big filter=lfs\n"})
-    user.commit(live, "module")
-    notes = make_worktree(str(live), str(place), BRANCH).notes
-    assert notes[0] == "submodules are empty in this work tree: module"
-    assert "git LFS" in notes[1]

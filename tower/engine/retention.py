@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from tower.core.errors import BusyError
+from tower.engine.places import snapshot_folder
 from tower.engine.tower import Tower, log
 from tower.store import events, retention
 from tower.store.database import Connection
@@ -79,12 +80,15 @@ async def drop_trees(tower: Tower) -> None:
 
 
 async def _remove(tower: Tower, folders: list[tuple[str, str]]) -> None:
-    """Remove the folders of runs or processes. One that cannot be removed is logged and forgotten all the same."""
+    """Remove the folders of runs or processes, and the snapshots that were kept of them.
+
+    One that cannot be removed is logged and forgotten all the same.
+    """
     for agent, identity in folders:
-        folder = tower.state.run_folder(agent, identity)
-        problem = await anyio.to_thread.run_sync(_removed, folder)
-        if problem:
-            log.warning("retention.left", folder=str(folder), problem=problem)
+        for folder in (snapshot_folder(tower.factory, identity), tower.state.run_folder(agent, identity)):
+            problem = await anyio.to_thread.run_sync(_removed, folder)
+            if problem:
+                log.warning("retention.left", folder=str(folder), problem=problem)
 
 
 def _removed(folder: Path) -> str | None:

@@ -1,6 +1,6 @@
 """Work trees of chains: made when a chain of such a pipeline first needs one, removed when nothing can be lost by it.
 
-Making and looking are `system.worktree`'s, the records `store.worktrees`'.
+Making one is `system.worktree`'s, looking into it `system.worktree_removal`'s, the records `store.worktrees`'.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tower.store import events, worktrees
 from tower.store.database import Connection
 from tower.system.repository import find_repository
 from tower.system.rescue import rescue
-from tower.system.worktree import Worktree, make_worktree, remove_worktree, why_kept
+from tower.system.worktree import Worktree, make_worktree
+from tower.system.worktree_removal import remove_worktree, why_kept, why_lost
 
 EVERY_SEC: Final = 600.0
 """Hours are counted."""
@@ -101,6 +102,13 @@ async def remove(tower: Tower, record: WorktreeRecord, *, force: bool) -> None:
             "in-use", f"cannot remove the work tree of {record.itinerary}: a run works in it", "cancel that first"
         )
     if force:
+        lost = await anyio.to_thread.run_sync(_why_lost, record)
+        if lost is not None:
+            raise ConflictError(
+                "worktree-kept",
+                f"cannot remove the work tree of {record.itinerary}: {lost}, and no rescue can keep that",
+                "push it, or move that folder out of the work tree",
+            )
         await keep_uncommitted(tower, record)
         await _remove(tower, record)
         return
@@ -137,7 +145,11 @@ async def _remove_or_keep(tower: Tower, record: WorktreeRecord) -> str | None:
 
 
 def _why_kept(record: WorktreeRecord) -> str | None:
-    return why_kept(record.path, record.branch) if Path(record.path).exists() else None
+    return why_kept(record.live, record.path, record.branch) if Path(record.path).exists() else None
+
+
+def _why_lost(record: WorktreeRecord) -> str | None:
+    return why_lost(record.live, record.path) if Path(record.path).exists() else None
 
 
 async def _remove(tower: Tower, record: WorktreeRecord) -> None:

@@ -14,6 +14,12 @@ from tower.core.errors import BusyError
 SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What says nothing about a file: the machine cannot open any just now."""
 
+MOST_AT_ONCE: Final = 1 << 30
+"""Bytes that one system call is asked to copy."""
+
+CANNOT_SHARE: Final = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+"""How a kernel refuses to copy from one file system to another within itself."""
+
 
 def refuse_shortage(path: Path, error: OSError) -> None:
     """Raise `BusyError` where a file that cannot be opened just now must not be taken for none."""
@@ -83,3 +89,20 @@ def size_of(path: Path) -> int:
     except OSError:
         return 0
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def copy_content(source: int, target: int) -> int:
+    """Copy what is left of one open file into another, by sharing blocks where the file system can; how many bytes.
+
+    Raises `OSError`.
+    """
+    copied = 0
+    try:
+        while count := os.copy_file_range(source, target, MOST_AT_ONCE):
+            copied += count
+    except OSError as error:
+        if copied or error.errno not in CANNOT_SHARE:
+            raise
+        while count := os.sendfile(target, source, None, MOST_AT_ONCE):
+            copied += count
+    return copied
