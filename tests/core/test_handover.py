@@ -64,6 +64,13 @@ def test_what_it_wrote_down_is_cut_at_a_character() -> None:
     assert f"\n{'x' * RECORDED_BYTES}…\n" in note
 
 
+def test_commits_that_could_not_be_told_are_not_passed_over_in_silence() -> None:
+    note = recovery_note(facts(tree=Tree(kind="live", files=("a.py",), unknown="cannot run git log: bad object abc")))
+    assert "could not be told:\n\n" in note
+    assert "cannot run git log: bad object abc" in note
+    assert "a.py" in note
+
+
 def test_the_whole_note() -> None:
     note = recovery_note(
         facts(

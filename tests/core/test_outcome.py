@@ -8,21 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tower.core.evidence import Evidence, Reading, ResultRecord
 from tower.core.factory import Agent
+from tower.core.last_words import REASON_CHARS, best_line
 from tower.core.launch import ExitRecord
-from tower.core.outcome import (
-    DONE,
-    LIMITS,
-    REASON_CHARS,
-    STOPS,
-    Evidence,
-    Reading,
-    ResultRecord,
-    Verdict,
-    best_line,
-    turn_verdict,
-    verdict,
-)
+from tower.core.outcome import DONE, LIMITS, STOPS, Verdict, turn_verdict, verdict
 from tower.core.prompts import Prompt
 from tower.core.states import Interruption, Outcome
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tower.core.costs import CostSource, Rate
+from tower.core.evidence import Reading
 from tower.core.factory import Factory, Runner, Settings
-from tower.core.outcome import Reading
 from tower.core.pricing import Price, by_rate, charge, price
 
 CARD = Rate(input=3_000_000, output=15_000_000, cache_read=300_000, cache_write=3_750_000)

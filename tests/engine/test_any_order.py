@@ -17,7 +17,7 @@ from tower.core.factory import RecoveryPolicy
 from tower.core.records import Flight, Run
 from tower.core.routes import Join, JoinKind, Route
 from tower.core.states import ALIVE, MOVES, FlightState, Outcome
-from tower.engine import ground_stop, holds, recover, stopping
+from tower.engine import again, ground_stop, holds, stopping
 from tower.engine.presence import keep_seen
 from tower.store import flights, runs
 from tower.store.database import Connection
@@ -115,7 +115,7 @@ class Play:
         found = await self.runs()
         if found:
             run = found[which % len(found)]
-            await recover.by_a_person(self.scene.now, run, person="ann", note=None, force=True)
+            await again.by_a_person(self.scene.now, run, person="ann", note=None, force=True)
 
     async def exit(self, which: int, end: dict[str, int]) -> None:
         self.with_keeper(which, lambda keeper: keeper.end(**end))

@@ -88,7 +88,7 @@ async def test_a_chain_that_had_all_its_runs_is_refused_and_says_so(scene: Scene
         second = await scene.send("tester", run=await scene.run(flight))
         refused = await scene.flight(second)
         assert (refused.state, refused.outcome) == ("refused", Outcome.REFUSED)
-        assert "all of its 1 runs" in (refused.reason or "")
+        assert "had its one run;" in (refused.reason or "")
         assert (await scene.story(second))[-1] == "flight.refused"
 
 

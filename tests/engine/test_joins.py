@@ -16,7 +16,7 @@ from tower.core.factory import RecoveryPolicy
 from tower.core.records import Run
 from tower.core.routes import Join, JoinKind, Route
 from tower.core.states import FlightState, Outcome
-from tower.engine import ground_stop, holds, joins, recover
+from tower.engine import again, ground_stop, holds, joins
 from tower.store import flights, itineraries, runs
 from tower.store.database import Connection
 
@@ -172,7 +172,7 @@ async def test_a_retried_sender_completes_what_was_given_up(scene: Scene) -> Non
         loop = await begun(scene)
         parked = await loop.delivers("tester", "fine")
         await loop.ends("reviewer", 1)
-        await recover.retry(scene.now, loop.asked["reviewer"], person="ann", note=None)
+        await again.retry(scene.now, loop.asked["reviewer"], person="ann", note=None)
         await later(0)
         assert await loop.state() is ChainState.WORKING
         late = await loop.delivers("reviewer", "fine as well")
@@ -400,7 +400,7 @@ async def test_what_a_join_released_is_cancelled_and_done_again_as_one(scene: Sc
         pair = (await loop.delivers("tester", "a"), await loop.delivers("reviewer", "b"))
         await scene.keepers.started[(await loop.devs())[-1].id].exits(1)
         assert {(await scene.flight(it)).outcome for it in pair} == {Outcome.FAILED}
-        await recover.retry(scene.now, pair[1], person="ann", note="both")
+        await again.retry(scene.now, pair[1], person="ann", note="both")
         await later(0)
         assert (await loop.devs())[-1].flights == pair
         scene.now.draining = True
@@ -453,7 +453,7 @@ async def test_a_ground_stop_in_the_middle_gives_nothing_up(scene: Scene) -> Non
         assert await loop.state() is ChainState.HALTED
         assert (await scene.flight(parked)).state == FlightState.PARKED
         await ground_stop.release(scene.now)
-        await recover.all_halted(scene.now, person="ann")
+        await again.all_halted(scene.now, person="ann")
         await later(0)
         late = await loop.delivers("reviewer", "fine")
         assert (await loop.devs())[-1].flights == (parked, late)

@@ -13,16 +13,18 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tower.control.flights import FlightVerbs
+from tower.control.itineraries import ItineraryVerbs
 from tower.core.errors import ConflictError
 from tower.core.factory import RecoveryPolicy
 from tower.core.launch import KeeperPlan
 from tower.core.states import Cause, HeldReason, Interruption, Outcome
-from tower.engine import conduct, evidence, ground_stop, recover, unstarted
+from tower.engine import again, conduct, evidence, ground_stop, recover, unstarted
 from tower.engine.presence import EVERY_SEC, keep_seen
 from tower.store import runs
 from tower.system.runrecords import read_start
 
-from .scripted import EPOCH, Scene, ScriptedKeeper, agent, idle, later
+from .scripted import ANN, EPOCH, Scene, ScriptedKeeper, agent, idle, later
 
 pytestmark = pytest.mark.anyio
 
@@ -385,7 +387,7 @@ async def interrupted(scene: Scene) -> str:
 
 MANUAL = replace(CODER, recovery=RecoveryPolicy.MANUAL)
 NEVER = replace(CODER, recovery=RecoveryPolicy.NEVER)
-by_ann = partial(recover.by_a_person, person="ann")
+by_ann = partial(again.by_a_person, person="ann")
 
 
 async def test_a_person_starts_held_work_again_with_a_note_for_the_next_run(scene: Scene) -> None:
@@ -432,9 +434,47 @@ async def test_what_has_landed_cannot_be_recovered(scene: Scene) -> None:
         assert "its flight is landed" in refused.value.sentence
 
 
+async def test_work_of_a_cancelled_chain_is_not_taken_up_again_and_that_is_said_at_once(scene: Scene) -> None:
+    async with scene.tower(NEVER) as tower:
+        flight = await interrupted(scene)
+        run = await scene.run(flight)
+        await ItineraryVerbs(tower).cancel(ANN, run.itinerary)
+        for attempt in (
+            by_ann(tower, run, note=None, force=True),
+            again.retry(tower, flight, person="ann", note=None),
+        ):
+            with pytest.raises(ConflictError) as refused:
+                await attempt
+            assert refused.value.code == "chain-closed"
+            assert refused.value.sentence.endswith("its itinerary was cancelled")
+            assert "send anew" in refused.value.hint
+        assert (await scene.flight(flight)).state == "dead"
+
+
+async def test_a_chain_without_a_run_left_takes_nothing_up_again(scene: Scene) -> None:
+    async with scene.tower(NEVER, max_runs=1) as tower:
+        flight = await interrupted(scene)
+        with pytest.raises(ConflictError, match="has had its one run"):
+            await by_ann(tower, await scene.run(flight), note=None, force=True)
+
+
+async def test_what_a_person_cancels_while_the_tower_stops_is_not_begun_again(scene: Scene) -> None:
+    async with scene.tower(CODER) as tower:
+        flight = await scene.send("coder")
+        keeper = await scene.keeper(flight)
+        keeper.is_deaf = True
+        await conduct.stop_every(tower, "stop")
+        await FlightVerbs(tower).cancel(ANN, flight)
+        await conduct.stop_every(tower, "stop")
+        assert (await scene.run(flight)).stopping == "cancelled"
+        # The keeper keeps the first word that it heard.
+        await keeper.exits(signal=15, stopping="stop")
+        assert (await scene.flight(flight)).state == "cancelled"
+
+
 async def test_only_a_person_starts_again_what_a_ground_stop_ended_one_by_one_or_all(scene: Scene) -> None:
     async with scene.tower(CODER) as tower:
-        assert await recover.all_halted(tower, person="ann") == 0
+        assert await again.all_halted(tower, person="ann") == 0
         one, two, three = [await scene.send("coder") for _ in range(3)]
         await (await scene.keeper(three)).exits(0)
         await ground_stop.engage(tower, by="ann", why="smoke")
@@ -443,7 +483,7 @@ async def test_only_a_person_starts_again_what_a_ground_stop_ended_one_by_one_or
         await later(1000)
         assert [(await scene.flight(flight)).state for flight in (one, two, three)] == ["halted", "halted", "landed"]
         await by_ann(tower, await scene.run(one), note=None, force=False)
-        assert await recover.all_halted(tower, person="ann") == 1
+        assert await again.all_halted(tower, person="ann") == 1
         await idle()
         assert [(await scene.flight(flight)).state for flight in (one, two, three)] == ["running", "running", "landed"]
         assert (await scene.run(two)).cause == Cause.RECOVERY

@@ -14,7 +14,7 @@ import pytest
 from tower.core.errors import BusyError
 from tower.core.factory import Agent, RecoveryPolicy, Runner
 from tower.core.states import Cause, HeldReason, Interruption, Outcome
-from tower.engine import evidence, holds, recover
+from tower.engine import again, evidence, holds
 from tower.engine.tower import RETRY_SEC
 from tower.store import runs
 from tower.system.files import read_regular
@@ -237,7 +237,7 @@ async def test_nothing_is_repeated_while_a_process_of_it_will_not_go(
         assert (held.state, held.held_reason, held.release_at) == ("held", HeldReason.UNCONFIRMED, None)
         assert "(4242, 4243): end them, then `tower recover " in (held.reason or "")
         scene.assert_free()
-        await recover.by_a_person(tower, run, person="ann", note=None, force=False)
+        await again.by_a_person(tower, run, person="ann", note=None, force=False)
         assert (await scene.flight(flight)).state == "queued"
 
 

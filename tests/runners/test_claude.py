@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tower.core.costs import MAX_DOLLARS, MICROS
+from tower.core.evidence import Reading, ResultRecord
 from tower.core.factory import Runner
-from tower.core.outcome import Reading, ResultRecord
 from tower.runners import of
 from tower.runners.report import MAX_TOKENS
 

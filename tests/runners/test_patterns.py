@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.core.prompts import Prompt
 from tower.runners import effort_of, recognised
 from tower.runners.patterns import LINE_CHARS, LINES

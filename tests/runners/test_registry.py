@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tower.core.errors import RefusedError
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.core.prompts import Prompt
 from tower.runners import Invocation, of
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.core.outcome import Reading
+from tower.core.evidence import Reading
 from tower.runners.report import MAX_CHARS, reading
 
 

@@ -12,7 +12,7 @@ from tower.core.callers import Caller
 from tower.core.errors import ConflictError
 from tower.core.records import Flight
 from tower.core.states import FlightState
-from tower.engine import conduct, joins, recover
+from tower.engine import again, conduct, joins
 from tower.engine.looking import explain_waiting
 from tower.engine.tower import Tower
 from tower.store import flights, lookup, runs
@@ -93,7 +93,7 @@ class FlightVerbs:
         """Do a flight again that is over and did not succeed."""
         require_person(caller, "retry a flight")
         _, identity = await self.tower.store.read(lambda connection: lookup.find(connection, text, kind="flight"))
-        return views.flight(await recover.retry(self.tower, identity, person=caller.name, note=note))
+        return views.flight(await again.retry(self.tower, identity, person=caller.name, note=note))
 
     async def _words_for(self, flight: Flight) -> str | None:
         """What a queued flight waits for, as far as it is among the first of the queue."""

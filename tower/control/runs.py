@@ -18,7 +18,7 @@ from tower.core.errors import ConflictError, InvalidError, NotFoundError
 from tower.core.launch import WRITTEN
 from tower.core.records import Process, Run
 from tower.core.states import RunState
-from tower.engine import conduct, joins, recover, trees
+from tower.engine import again, conduct, joins, trees
 from tower.engine.tower import Tower
 from tower.store import accounts, flights, lookup, runs
 from tower.store.database import Connection
@@ -93,13 +93,13 @@ class RunVerbs:
         """Start the interrupted work of a run again, on a person's word."""
         require_person(caller, "recover a run")
         run, _ = await self._find(text)
-        flight = await recover.by_a_person(self.tower, run, person=caller.name, note=note, force=force)
+        flight = await again.by_a_person(self.tower, run, person=caller.name, note=note, force=force)
         return views.flight(flight)
 
     async def recover_halted(self, caller: Caller) -> views.View:
         """Start again everything that ground stops ended."""
         require_person(caller, "recover what was halted")
-        return {"recovered": await recover.all_halted(self.tower, person=caller.name)}
+        return {"recovered": await again.all_halted(self.tower, person=caller.name)}
 
     async def log(self, caller: Caller, text: str, *, stream: str, offset: int, limit: int, wait: float) -> LogPage:
         """A page of what a run printed, from a logical offset (negative: from the end).

@@ -76,9 +76,7 @@ def chain_stands(itinerary: Itinerary) -> Decision | None:
 def within_run_cap(itinerary: Itinerary, room: Room) -> Decision | None:
     """Whether its chain may have one more run."""
     if itinerary.runs_started + room.started[itinerary.id] >= itinerary.max_runs:
-        return Refuse(
-            f"its itinerary has had all of its {itinerary.max_runs} runs; raise defaults.max_runs and send anew"
-        )
+        return Refuse(f"its itinerary has had {_runs(itinerary.max_runs)}; raise defaults.max_runs and send anew")
     return None
 
 
@@ -117,10 +115,14 @@ def within_caps(agent: Agent, factory: Factory, room: Room) -> Decision | None:
     """Whether the agent and its runner may have one more run."""
     runner = factory.runners[agent.runner]
     if agent.max_concurrent is not None and room.agents[agent.name] >= agent.max_concurrent:
-        return Wait(f"agent {agent.name} has its {agent.max_concurrent} runs (agents.{agent.name}.max_concurrent)")
+        return Wait(f"agent {agent.name} has {_runs(agent.max_concurrent)} (agents.{agent.name}.max_concurrent)")
     if runner.max_concurrent is not None and room.runners[runner.name] >= runner.max_concurrent:
-        return Wait(f"runner {runner.name} has its {runner.max_concurrent} runs (runners.{runner.name}.max_concurrent)")
+        return Wait(f"runner {runner.name} has {_runs(runner.max_concurrent)} (runners.{runner.name}.max_concurrent)")
     return None
+
+
+def _runs(most: int) -> str:
+    return "its one run" if most == 1 else f"all of its {most} runs"
 
 
 def circuit_is_closed(agent: Agent, room: Room, rails: Rails) -> Decision | None:

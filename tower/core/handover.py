@@ -65,6 +65,8 @@ class Tree:
     """Changed and not committed."""
     more_files: int = 0
     """Such files beyond those that are named."""
+    unknown: str | None = None
+    """In words, why the commits could not be told: silence would read as if there were none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +226,9 @@ def _changes(tree: Tree | None) -> tuple[str, ...]:
     return (
         _listed(f"Commits made since that run began{where}, by whomever:", tree.commits, len(tree.commits)),
         _listed("Files changed and not committed, by whomever:", tree.files, len(tree.files) + tree.more_files),
+        f"What was committed since that run began could not be told:\n\n{fence(inline(tree.unknown, REASON_CHARS))}"
+        if tree.unknown
+        else "",
     )
 
 

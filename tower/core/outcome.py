@@ -7,21 +7,16 @@ from a verdict is decided in `recovery`.
 
 from __future__ import annotations
 
-import re
 import signal as signals
-import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from typing import Final
 
+from tower.core.evidence import Evidence, ResultRecord
 from tower.core.factory import Agent
-from tower.core.fences import inline
+from tower.core.last_words import best_line, one_line
 from tower.core.launch import ExitRecord
 from tower.core.states import Interruption, Outcome
-
-REASON_CHARS: Final = 300
-"""Characters of a reason: a line that fits a screen and a notification."""
 
 SHELL_SIGNAL_BASE: Final = 128
 """A shell whose command was killed by signal n exits with 128 + n."""
@@ -37,64 +32,6 @@ LAST_SIGNAL: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultRecord:
-    """What a program said of its own end, in the record with which it closes its output."""
-
-    ok: bool
-    failure: str | None = None
-    """Why not, in words."""
-    doubts: tuple[str, ...] = ()
-    """What makes its success one to look at (denied tools, an empty answer), in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What a runner's reader found in the output and the report. Unknown is None, never 0."""
-
-    answer: str | None = None
-    model: str | None = None
-    tokens_in: int | None = None
-    """Cached ones included."""
-    tokens_cached: int | None = None
-    tokens_written: int | None = None
-    """Those of the tokens in that were written to a cache."""
-    tokens_out: int | None = None
-    cost: int | None = None
-    """Micro-dollars, as the program named them; whether that is believed is `pricing`'s."""
-    credits: Decimal | None = None
-    """What it used, in units of its provider's."""
-    problems: tuple[str, ...] = ()
-    """What could not be read, one sentence each; it goes to the run's notes."""
-    unavailable: str | None = None
-    """Why the program could not work at all (quota, sign-in, overload), in words."""
-    promises_record: bool = False
-    """Its program closes its output with a result record, unless something went wrong."""
-    record: ResultRecord | None = None
-    reset_at: float | None = None
-    """When it can work again, if it said so: seconds since the epoch."""
-    retry_after: float | None = None
-    """The same in seconds from its end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """All that is known of a run that is over."""
-
-    exit: ExitRecord | None
-    """None: keeper and process are gone, and nothing was recorded."""
-    reading: Reading = field(default_factory=Reading)
-    out_tail: str = ""
-    err_tail: str = ""
-    """The end of each stream, as masked in the logs."""
-    stopping: str | None = None
-    """What the tower's own record says it asked for; counts when the keeper left no word."""
-    agent: Agent | None = None
-    """Whose run it was: its limits are named in words."""
-    without_exit: Interruption = Interruption.TOWER_RESTART
-    """What a missing exit record means: found at a start (tower_restart), or while the tower lived (lost)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """How the run ended. `interruption` is set when it was cut off, by whatever."""
 
@@ -105,13 +42,17 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
 
+CANCELLED: Final = "cancelled"
+"""The word of a person who wants nothing more of it."""
+
+BEGUN_AGAIN: Final = frozenset({"stop", "halted", "fuel", "steered"})
+"""Words after which the work may go on in another run."""
+
 DONE: Final = "result"
 """The word that comes with the tower's request to stop when the program has printed its result, and stays."""
 
 STOPS: Final = {
-    "cancelled": Verdict(
-        outcome=Outcome.CANCELLED, interruption=Interruption.CANCELLED, reason="a person cancelled it"
-    ),
+    CANCELLED: Verdict(outcome=Outcome.CANCELLED, interruption=Interruption.CANCELLED, reason="a person cancelled it"),
     "steered": Verdict(
         outcome=Outcome.STEERED, interruption=Interruption.STEERED, reason="a person redirected the work"
     ),
@@ -167,9 +108,6 @@ LIMITS: Final = {
 }
 """By the limit that the keeper carried out."""
 
-_ERROR: Final = re.compile(r"error|exception|fail|fatal|panic|denied|refused|cannot|not found", re.IGNORECASE)
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
 
 def verdict(evidence: Evidence) -> Verdict:
     """Judge a run. The first that applies: somebody stopped it, the program could not work, a limit, how it exited."""
@@ -182,7 +120,7 @@ def verdict(evidence: Evidence) -> Verdict:
     )
     return replace(
         judged,
-        reason=None if judged.reason is None else _one_line(judged.reason),
+        reason=None if judged.reason is None else one_line(judged.reason),
         answer=evidence.reading.answer,
         notes=(*evidence.reading.problems, *_notes(record, evidence.reading.record)),
     )
@@ -200,14 +138,14 @@ def turn_verdict(evidence: Evidence, *, ok: bool | None, failure: str | None = N
         if record is not None and judged.interruption is None and judged.outcome in (Outcome.SUCCEEDED, Outcome.FAILED):
             why = f"its program ended (exit code {record.code}) in the middle of the turn, without a result"
             line = best_line(evidence.err_tail, "")
-            cut = _crash(_one_line(f"{why}: {line}" if line else why))
+            cut = _crash(one_line(f"{why}: {line}" if line else why))
             return replace(cut, answer=judged.answer, notes=judged.notes)
         return judged
     asked = None if evidence.stopping == "stop" else evidence.stopping
     judged = (_stopped(replace(evidence, exit=None)) if asked else None) or _answered(ok, failure, evidence)
     return replace(
         judged,
-        reason=None if judged.reason is None else _one_line(judged.reason),
+        reason=None if judged.reason is None else one_line(judged.reason),
         answer=evidence.reading.answer,
         notes=evidence.reading.problems,
     )
@@ -219,6 +157,11 @@ def _answered(ok: bool, failure: str | None, evidence: Evidence) -> Verdict:
     if evidence.reading.unavailable is not None:
         return Verdict(outcome=Outcome.UNAVAILABLE, reason=evidence.reading.unavailable)
     return Verdict(outcome=Outcome.FAILED, reason=failure)
+
+
+def overrules(word: str, before: str) -> bool:
+    """Whether a request to end takes the place of the one before: what a person ends is not begun again."""
+    return word == CANCELLED and before in BEGUN_AGAIN
 
 
 def limit_words(limit: str, agent: Agent | None) -> str | None:
@@ -239,17 +182,6 @@ def limit_words(limit: str, agent: Agent | None) -> str | None:
     return None if known is None else known.reason
 
 
-def best_line(err_tail: str, out_tail: str) -> str | None:
-    """The one line that says most about a failure: the last that speaks of an error, else the last at all.
-
-    Standard error is asked first. Escape sequences and control characters are gone, at most `REASON_CHARS` are left.
-    """
-    streams = [_lines(err_tail), _lines(out_tail)]
-    telling = (line for lines in streams for line in reversed(lines) if _ERROR.search(line))
-    last = (line for lines in streams for line in reversed(lines))
-    return next(telling, None) or next(last, None)
-
-
 def _finished(evidence: Evidence) -> Verdict | None:
     """By its own result, when it was ended only after it had printed that: because it stayed, or as it was about to go.
 
@@ -258,7 +190,7 @@ def _finished(evidence: Evidence) -> Verdict | None:
     record, said = evidence.exit, evidence.reading.record
     if said is None:
         return None
-    word = evidence.stopping if record is None else record.stopping
+    word = _word(evidence)
     has_stayed = word == DONE or (record is not None and record.limit is not None and word in (None, "stop"))
     if not has_stayed and not (word == "stop" and said.ok):
         return None
@@ -273,10 +205,18 @@ def _by_its_record(said: ResultRecord) -> Verdict:
     return Verdict(outcome=Outcome.SUCCEEDED)
 
 
+def _word(evidence: Evidence) -> str | None:
+    """The word with which it was asked to end, as far as that reached it. A later one reaches no keeper."""
+    record, asked = evidence.exit, evidence.stopping
+    if record is None or (record.stopping and asked and overrules(asked, record.stopping)):
+        return asked
+    return record.stopping
+
+
 def _stopped(evidence: Evidence) -> Verdict | None:
     """By a request of the tower. Where a limit was carried out as well, a plain stop gives way to it."""
     record = evidence.exit
-    word = evidence.stopping if record is None else record.stopping
+    word = _word(evidence)
     if word is None or (word == "stop" and record is not None and record.limit is not None):
         return None
     return STOPS.get(word) or Verdict(outcome=Outcome.CANCELLED, interruption=Interruption.CANCELLED, reason=word)
@@ -359,12 +299,3 @@ def _signal_name(number: int) -> str:
         return signals.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _lines(text: str) -> list[str]:
-    return [line for raw in text.splitlines() if (line := _one_line(raw))]
-
-
-def _one_line(text: str) -> str:
-    printable = "".join(sign for sign in _ESCAPES.sub("", text) if sign.isspace() or unicodedata.category(sign) != "Cc")
-    return inline(printable, REASON_CHARS)

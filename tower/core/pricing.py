@@ -12,8 +12,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from tower.core.costs import MICROS, CostSource, Rate, dollars
+from tower.core.evidence import Reading
 from tower.core.factory import Factory, Runner
-from tower.core.outcome import Reading
 
 TOO_LOW: Final = 10
 """A reported figure so many times below the rate card's is a mistake: no discount is that large."""

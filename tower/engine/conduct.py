@@ -21,7 +21,7 @@ import anyio
 from tower.core.errors import BusyError, ConflictError, TowerError
 from tower.core.failpoint import failpoint
 from tower.core.launch import KeeperPlan, Launch, Walls, Workspace
-from tower.core.outcome import DONE
+from tower.core.outcome import DONE, overrules
 from tower.core.states import FlightState, RunState
 from tower.engine import offering, places, secrecy, worktrees
 from tower.engine.compose import Prepared, launch
@@ -104,13 +104,14 @@ async def _end_when_finished(tower: Tower, live: LiveRun) -> None:
 
 
 async def stop(tower: Tower, live: LiveRun, word: str) -> None:
-    """Ask a run to end; its outcome is judged by that. Asking twice is fine.
+    """Ask a run to end; its outcome is judged by that. Asking twice is fine: the first word counts, unless a person
+    cancels what the tower would have begun again.
 
     Raises `ConflictError` for a keeper of another version, which only tells and takes no requests, and `BusyError`
     when the request could not be written down: it was made all the same.
     """
     try:
-        if live.stopping is None:
+        if live.stopping is None or overrules(word, live.stopping):
             live.stopping = word
             await tower.store.write(lambda connection: runs.update(connection, live.run.id, stopping=word))
     finally:

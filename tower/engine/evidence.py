@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from tower.core.errors import BusyError
+from tower.core.evidence import Evidence, Reading
 from tower.core.launch import StartRecord
-from tower.core.outcome import Evidence, Reading
 from tower.core.records import Process
 from tower.core.states import Interruption
 from tower.engine.tower import LiveRun, Tower, log
@@ -33,13 +33,17 @@ async def end_what_is_left(tower: Tower, marker: str, process: Process) -> tuple
 
     `marker` is the id that they carry: of the run, or of the resident's process.
     """
-    # What a keeper that was killed could not remove itself, at whatever step that was.
-    remove_drafts(process.folder)
-    (tower.state.keepers / marker.partition("_")[2]).unlink(missing_ok=True)
+    remove_traces(tower, marker, process)
     record = read_exit(process.folder)
     if record is not None and record.swept:
         return ()
     return await end_survivors(marker, session_of(process), process.cgroup)
+
+
+def remove_traces(tower: Tower, marker: str, process: Process) -> None:
+    """Remove what a keeper that was killed could not remove itself, at whatever step that was."""
+    remove_drafts(process.folder)
+    (tower.state.keepers / marker.partition("_")[2]).unlink(missing_ok=True)
 
 
 def start_of(process: Process) -> StartRecord | None:

@@ -182,4 +182,5 @@ def _tree(run: Run) -> Tree | None:
         commits=changes.commits,
         files=changes.files,
         more_files=changes.more,
+        unknown=changes.unknown if changes.is_repository else None,
     )

@@ -1,8 +1,9 @@
-"""Bringing the world in line with the records: at a start, and on a person's word.
+"""Bringing the world in line with the records at a start.
 
 At a start every run that the store shows as open is settled before anything else is dispatched: its keeper is found
 and watched again, or how it ended is read, or it is interrupted and its agent's policy decides. Which of these it is
-says `core.recovery.settle`; nothing is started again before all of the earlier run is confirmed gone.
+says `core.recovery.settle`; nothing is started again before all of the earlier run is confirmed gone. What a person
+lets go on is `again`'s.
 """
 
 from __future__ import annotations
@@ -15,22 +16,21 @@ from typing import Final
 
 import anyio
 
-from tower.core.errors import ConflictError
 from tower.core.factory import Agent, RecoveryPolicy, Runner
 from tower.core.launch import LIVE, SNAPSHOT, WORKTREE
 from tower.core.prompts import Prompt
 from tower.core.rails import seat_of
-from tower.core.records import Flight, Process, Run
+from tower.core.records import Process, Run
 from tower.core.recovery import Found, Settlement, Sight
 from tower.core.recovery import settle as decide
-from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome
+from tower.core.states import Interruption
 from tower.engine import offering, places, secrecy
 from tower.engine.conduct import follow, record_start
 from tower.engine.evidence import session_of, start_of
 from tower.engine.settle import settle
 from tower.engine.tower import LiveRun, Tower, log
 from tower.engine.unstarted import forbid, settle_unstarted
-from tower.store import events, flights, runs
+from tower.store import events, runs
 from tower.store.database import Connection
 from tower.system import procfs
 from tower.system.keeperlink import KeeperLink
@@ -108,7 +108,7 @@ async def _settle_one(tower: Tower, run: Run, process: Process) -> None:
 
 async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
     keeper = keeper_of(process)
-    found = await look(live.run.id, process, keeper)
+    found, left = await look(live.run.id, process, keeper)
     decision = decide(found)
     log.info("run.found", run=live.run.id, decision=decision.value)
     match decision:
@@ -122,7 +122,7 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
         case Settlement.VOID_AND_REQUEUE:
             if live.run.workspace is not None and not Path(process.folder).exists():
                 # A power cut took the folder, which was there, and with it who had started the run, if anybody had.
-                await _settle_gone(tower, live, process)
+                await _settle_gone(tower, live, process, left)
             elif await forbid(Path(process.folder)):
                 await settle_unstarted(tower, live, None)
             elif read_start(process.folder) is not None:
@@ -130,32 +130,33 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
                 await _act(tower, live, process)
             else:
                 # There is a `start` that cannot be read: the program has run, and may have spoilt it.
-                await _settle_gone(tower, live, process)
+                await _settle_gone(tower, live, process, left)
         case _:
-            await _settle_gone(tower, live, process)
+            await _settle_gone(tower, live, process, left)
 
 
-async def _settle_gone(tower: Tower, live: LiveRun, process: Process) -> None:
-    await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at)
+async def _settle_gone(tower: Tower, live: LiveRun, process: Process, left: tuple[int, ...]) -> None:
+    await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at, left=left)
     tower.tasks.start_soon(places.discard_of, tower, live.run)
     tower.tasks.start_soon(places.empty_scratch, Path(process.folder))
 
 
-async def look(marker: str, process: Process, keeper: Keeper | None) -> Found:
+async def look(marker: str, process: Process, keeper: Keeper | None) -> tuple[Found, tuple[int, ...]]:
     """What is left of an open run, or of a resident's process: of all processes that carry `marker`.
 
-    Where no keeper watches over them any more, they are ended first.
+    Where no keeper watches over them any more, they are ended first; those that would not are returned as well.
     """
     start = start_of(process)
     watched_over = keeper is not None and keeper.is_alive
     left = () if watched_over else await end_survivors(marker, session_of(process), process.cgroup)
-    return Found(
+    found = Found(
         start=start,
         exit=read_exit(process.folder),
         keeper=Sight.ALIVE if watched_over else Sight.GONE,
         survivors=Sight.UNKNOWN if left else Sight.GONE,
         same_boot=start is None or start.boot_id == procfs.boot_id(),
     )
+    return found, left
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,107 +230,3 @@ def live_of(tower: Tower, run: Run) -> LiveRun:
 def _unknown(name: str) -> Agent:
     """Stands for an agent that has left the configuration: nothing of it is repeated without a person."""
     return Agent(name=name, runner="none", instructions=Prompt(), work_dir="", recovery=RecoveryPolicy.MANUAL)
-
-
-async def by_a_person(tower: Tower, run: Run, *, person: str, note: str | None, force: bool) -> Flight:
-    """Start the interrupted work of a run again; returns the first flight of it.
-
-    Raises `ConflictError` when nothing of it waits for that word, or when only `force` may go beyond the limit.
-    """
-
-    def transaction(connection: Connection) -> Flight:
-        told = [flight for flight in flights.of_run(connection, run.id) if _waits_for_a_word(flight, run, force)]
-        if not told:
-            raise _nothing_to_recover(flights.of_run(connection, run.id), run)
-        for flight in told:
-            _start_again(tower, connection, flight, run, person, note)
-        return flights.get(connection, told[0].id) or told[0]
-
-    flight = await tower.store.write(transaction)
-    tower.wake()
-    return flight
-
-
-async def retry(tower: Tower, flight_id: str, *, person: str, note: str | None) -> Flight:
-    """Do a flight again that is over and did not succeed; its new run is told what the last one left.
-
-    Raises `ConflictError` for one that succeeded, was cancelled or refused, or is not over.
-    """
-
-    def transaction(connection: Connection) -> Flight:
-        flight = flights.get(connection, flight_id)
-        if flight is not None and flight.joined is not None:
-            # What a join released together is done again together.
-            flight = flights.get(connection, flight.joined)
-        before = runs.of_flight(connection, flight_id)
-        assert flight is not None  # noqa: S101 (looked up by the caller, and never deleted)
-        over = flight.state in (FlightState.LANDED, FlightState.DEAD, FlightState.HALTED)
-        if not before or not over or flight.outcome is Outcome.SUCCEEDED:
-            raise ConflictError(
-                "nothing-to-retry",
-                f"cannot retry flight {flight_id}: it is {flight.outcome or flight.state}",
-                "what succeeded, was cancelled or was refused is sent anew with `tower send`",
-            )
-        _start_again(tower, connection, flight, before[-1], person, note)
-        return flights.get(connection, flight_id) or flight
-
-    flight = await tower.store.write(transaction)
-    tower.wake()
-    return flight
-
-
-async def all_halted(tower: Tower, *, person: str) -> int:
-    """Start again what ground stops ended; returns how many flights."""
-
-    def transaction(connection: Connection) -> int:
-        halted = flights.listing(connection, state=FlightState.HALTED, limit=100_000)
-        for flight in halted:
-            before = runs.of_flight(connection, flight.id)
-            if before:
-                _start_again(tower, connection, flight, before[-1], person, None)
-        return len(halted)
-
-    count = await tower.store.write(transaction)
-    tower.wake()
-    return count
-
-
-def _waits_for_a_word(flight: Flight, run: Run, force: bool) -> bool:
-    if flight.follows_run not in (None, run.id):
-        return False
-    held = flight.state is FlightState.HELD and flight.held_reason in (HeldReason.RECOVERY, HeldReason.UNCONFIRMED)
-    return held or flight.state is FlightState.HALTED or (force and flight.state is FlightState.DEAD)
-
-
-def _nothing_to_recover(told: list[Flight], run: Run) -> ConflictError:
-    if any(flight.state is FlightState.DEAD for flight in told):
-        return ConflictError(
-            "recoveries-spent",
-            f"cannot recover run {run.id}: its recoveries are used up, or its agent's policy is never",
-            f"`tower recover {run.id} --force` gives it one more attempt",
-        )
-    states = ", ".join(dict.fromkeys(flight.state for flight in told)) or "gone"
-    return ConflictError(
-        "nothing-to-recover",
-        f"cannot recover run {run.id}: nothing of it waits for recovery (its flight is {states})",
-        "send the flight anew if you want it done again",
-    )
-
-
-def _start_again(tower: Tower, connection: Connection, flight: Flight, run: Run, person: str, note: str | None) -> None:
-    flights.move(
-        connection,
-        flight.id,
-        FlightState.QUEUED,
-        attempt=run.attempt + 1,
-        cause=Cause.RECOVERY,
-        follows_run=run.id,
-        note=note,
-        not_before=None,
-        outcome=None,
-        ended_at=None,
-    )
-    event = tower.event(
-        "flight.recovered", flight=flight.id, itinerary=flight.itinerary, agent=flight.receiver, run=run.id, by=person
-    )
-    events.append(connection, event)

@@ -13,8 +13,9 @@ from typing import Final
 
 import anyio.to_thread
 
+from tower.core.last_words import best_line
 from tower.core.launch import ExitRecord, StartRecord
-from tower.core.outcome import LIMITS, best_line, is_passing
+from tower.core.outcome import LIMITS, is_passing
 from tower.core.records import Process
 from tower.core.residence import Residence, ResidentState
 from tower.engine import places

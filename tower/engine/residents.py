@@ -127,7 +127,7 @@ async def _attend(tower: Tower, resident: Resident, process: Process) -> None:
     if resident.link is None:
         fresh = await tower.store.read(lambda connection: runs.process(connection, process.id)) or process
         keeper = recover.keeper_of(fresh)
-        found = await recover.look(process.id, fresh, keeper)
+        found, _ = await recover.look(process.id, fresh, keeper)
         match decide(found):
             case Settlement.ADOPT:
                 assert keeper is not None  # noqa: S101 (adopting follows from a living keeper)

@@ -15,13 +15,14 @@ import anyio.to_thread
 
 from tower.core import recovery
 from tower.core.costs import CostSource
+from tower.core.evidence import Reading
 from tower.core.launch import ExitRecord
-from tower.core.outcome import Reading, Verdict, verdict
+from tower.core.outcome import Verdict, verdict
 from tower.core.pricing import Price, charge, price
 from tower.core.records import Run
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
 from tower.engine import circuits, joins, money, trees
-from tower.engine.evidence import end_what_is_left, gather
+from tower.engine.evidence import end_what_is_left, gather, remove_traces
 from tower.engine.tower import LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
@@ -62,15 +63,24 @@ class Settlement:
 
 
 async def settle(
-    tower: Tower, live: LiveRun, *, without_exit: Interruption = Interruption.LOST, seen_at: float | None = None
+    tower: Tower,
+    live: LiveRun,
+    *,
+    without_exit: Interruption = Interruption.LOST,
+    seen_at: float | None = None,
+    left: tuple[int, ...] | None = None,
 ) -> None:
     """Settle a run of which nothing is alive any more, and free its slot and seat.
 
-    `without_exit` is what it means that no exit was recorded; `seen_at` is when the run was last known to live.
+    `without_exit` is what it means that no exit was recorded; `seen_at` is when the run was last known to live; `left`
+    are the processes of it that would not end, None while nobody has looked for any.
     """
     process = await tower.store.read(lambda connection: runs.process(connection, live.run.process))
-    left = await end_what_is_left(tower, live.run.id, process) if process else ()
-    settlement = replace(await _judge(tower, live, without_exit, seen_at), left=left)
+    if process is not None and left is None:
+        left = await end_what_is_left(tower, live.run.id, process)
+    elif process is not None:
+        remove_traces(tower, live.run.id, process)
+    settlement = replace(await _judge(tower, live, without_exit, seen_at), left=left or ())
     await write_down(tower, live, settlement)
 
 

@@ -17,9 +17,10 @@ import anyio
 import anyio.to_thread
 
 from tower.core.errors import BusyError, ConflictError, TowerError
+from tower.core.evidence import Evidence, Reading
 from tower.core.failpoint import failpoint
 from tower.core.launch import Workspace
-from tower.core.outcome import Evidence, Reading, turn_verdict
+from tower.core.outcome import turn_verdict
 from tower.core.residence import ResidentState
 from tower.core.states import FlightState, Interruption, RunState
 from tower.engine import places

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from tower.core.evidence import Reading, ResultRecord
 from tower.core.factory import Runner
 from tower.core.fences import inline
-from tower.core.outcome import Reading, ResultRecord
 from tower.runners import report
 from tower.runners.text import answer
 

@@ -5,8 +5,8 @@ It learns who it is from the `LAYOVER_*` variables, and may write what it used t
 
 from __future__ import annotations
 
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.core.placeholders import fill_command
 from tower.runners import command
 from tower.runners import report as reports

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.core.placeholders import fill_command
 from tower.runners import claude, tools
 from tower.runners import report as reports

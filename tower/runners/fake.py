@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.core.placeholders import fill_command
 from tower.runners import cmd, command
 from tower.runners.invocation import Invocation

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tower.core.evidence import Reading
 from tower.core.fences import inline
-from tower.core.outcome import Reading
 from tower.runners import report
 from tower.runners.text import answer
 

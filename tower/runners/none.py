@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tower.core.errors import RefusedError
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.runners.invocation import Invocation
 
 

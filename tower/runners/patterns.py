@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from tower.core.evidence import Reading
 from tower.core.factory import Runner
-from tower.core.outcome import Reading
 
 LINES: Final = 200
 """Lines of the end of each stream that are looked at: a program gives up at its end."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.runners import cmd, command, fake, none, unavailable
 from tower.runners.invocation import Invocation
 

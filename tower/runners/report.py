@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from tower.core import costs
+from tower.core.evidence import Reading
 from tower.core.fences import inline
-from tower.core.outcome import Reading
 
 MAX_CHARS: Final = 16 << 10
 """A report is five lines; more is a mistake, and not worth a reader's time."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tower.core.evidence import Reading
 from tower.core.factory import Agent, Runner
-from tower.core.outcome import Reading
 from tower.runners.invocation import SHELL, Invocation
 
 _SCRIPT: Final = 'printf "%s\\n" "$1" >&2; exit 1'

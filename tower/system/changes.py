@@ -33,6 +33,7 @@ class Changes:
     """Files beyond those that are named."""
     unknown: str | None = None
     """In words: why the commits could not be told."""
+    is_repository: bool = True
 
 
 def changes_since(live: str, base: str | None) -> Changes:
@@ -45,7 +46,7 @@ def changes_since(live: str, base: str | None) -> Changes:
         repository = find_repository(live)
         head = read_head(repository)
     except TowerError as error:
-        return Changes(unknown=str(error))
+        return Changes(unknown=str(error), is_repository=False)
     try:
         with tempfile.TemporaryDirectory(prefix="tower-") as scratch:
             own = _look_at(repository, head, Path(scratch))
