@@ -7,24 +7,21 @@ Who is asking has been settled before a request comes here: its caller is in the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import anyio.to_thread
 import structlog
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tower.control import Control
 
-INVALID_REQUEST: Final = -32600
 INTERNAL_ERROR: Final = -32603
-"""As JSON-RPC 2.0 numbers them."""
+"""As JSON-RPC 2.0 numbers it."""
 
 log = structlog.get_logger("tower.mcp")
 
@@ -61,23 +58,18 @@ class Door:
                 await anyio.sleep_forever()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        if request.method != "POST":
+        if scope["method"] != "POST":
             # Without sessions there is nothing to listen to, and nothing to end.
             await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
-            return
-        body = await request.body()
-        if _has_null_id(body):
-            await _error(INVALID_REQUEST, "Invalid request: id must not be null", 400)(scope, receive, send)
             return
         if self._inner is None:
             settled = self._settled
             self._asked.set()
             await settled.wait()
         if self._inner is None:
-            await _error(INTERNAL_ERROR, "The tower cannot load its tools; its log says why", 503)(scope, receive, send)
+            await _cannot_load()(scope, receive, send)
             return
-        await self._inner(scope, _replay(body, receive), send)
+        await self._inner(scope, receive, send)
 
 
 def _load(control: Control) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
@@ -85,26 +77,6 @@ def _load(control: Control) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]
     return made
 
 
-def _has_null_id(body: bytes) -> bool:
-    """Whether this is a request with `id: null`, which the SDK would take for a notification."""
-    if b'"id"' not in body or b"null" not in body:
-        return False
-    try:
-        message: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(message, dict) and "id" in message and message["id"] is None and "method" in message
-
-
-def _error(code: int, words: str, status: int) -> Response:
-    error = {"code": code, "message": words}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=status)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Any:
-        return waiting.pop() if waiting else await receive()
-
-    return replay
+def _cannot_load() -> Response:
+    error = {"code": INTERNAL_ERROR, "message": "The tower cannot load its tools; its log says why"}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=503)

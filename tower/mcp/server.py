@@ -1,7 +1,8 @@
 """The MCP server: the SDK's, stateless, with the tower's tools and nothing else.
 
 Stateless, because agents live on while the tower is restarted, and clients lose sessions then. The SDK speaks both
-generations of the protocol; what it announces follows from the handlers that are here.
+generations of the protocol; what it announces follows from the handlers that are here. How a request of the older one
+comes to it is `exchange`'s.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tower import __version__
 from tower.control import Control
 from tower.core.callers import Caller
 from tower.core.errors import TowerError
+from tower.mcp.exchange import Exchange
 from tower.mcp.tools import TOOLS, Tool, offered
 
 NAME: Final = "layover"
@@ -44,10 +46,9 @@ log = structlog.get_logger("tower.mcp")
 
 def serve(control: Control) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     """The application, and the life that it needs around it. It can be entered once."""
-    manager = StreamableHTTPSessionManager(
-        _server(control), json_response=True, stateless=True, max_request_body_size=BODY_BYTES
-    )
-    return manager.handle_request, manager.run()
+    server = _server(control)
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=BODY_BYTES)
+    return Exchange(server, manager.handle_request), manager.run()
 
 
 def _server(control: Control) -> Server[Any]:

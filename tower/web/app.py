@@ -80,7 +80,8 @@ def create_app(
     for resource in RESOURCES:
         app.include_router(resource.router)
     if door is not None:
-        app.router.routes.append(Route(MCP_PATH, door, include_in_schema=False))
+        # In front: of all that is asked most, and matching walks through the rest.
+        app.router.routes.insert(0, Route(MCP_PATH, door, include_in_schema=False))
     problems.install(app)
     app.add_middleware(Gate, access=access, max_body_bytes=max_body_bytes, over_tcp=over_tcp)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
