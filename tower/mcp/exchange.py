@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
-import pydantic_core
 import structlog
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
@@ -91,9 +90,9 @@ class Exchange:
         if not accepts_json:
             return _refusal(406, INVALID_REQUEST, "Not acceptable: accept application/json")
         try:
-            raw = pydantic_core.from_json(await request.body())
-        except ValueError as error:
-            return _refusal(400, PARSE_ERROR, f"Parse error: {error}")
+            raw = json.loads(str(await request.body(), "utf-8"))
+        except (ValueError, RecursionError):
+            return _refusal(400, PARSE_ERROR, "Parse error")
         try:
             message = jsonrpc_message_adapter.validate_python(raw, by_name=False)
         except ValidationError:
