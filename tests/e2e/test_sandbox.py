@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.daemon_process import Daemon, eventually
+from tower.client.api import Api
 from tower.core.confinement import Abilities
 from tower.system.sandbox import abilities
 
@@ -94,6 +97,71 @@ to = "echo"
     assert "refused" in lines
     chain = eventually(lambda: [one for one in daemon.api.get("/flights")["flights"] if one["to"] == "echo"])
     assert daemon.landed(chain[0]["id"])["outcome"] == "succeeded"
+
+
+CALLS = [
+    {
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    },
+    {"id": 2, "method": "tools/list"},
+    {
+        "id": 3,
+        "method": "tools/call",
+        "params": {"name": "layover_send", "arguments": {"to": "echo", "body": "m"}},
+    },
+]
+KNOCK = """
+import json, os, socket, sys
+for path in sys.argv[1:]:
+    try:
+        with socket.socket(socket.AF_UNIX) as door:
+            door.connect(path)
+        print("reached", path)
+    except OSError as error:
+        print(error.errno)
+print(os.path.basename(os.environ["LAYOVER_SOCKET"]))
+"""
+
+
+@pytest.mark.parametrize("place", ["", 'socket = "control.sock"'], ids=["usual", "beside the file"])
+def test_a_run_inside_has_its_tools_and_no_way_to_the_control_socket(
+    daemon: Daemon, can: Abilities, place: str
+) -> None:
+    calls = "\n".join(json.dumps({"jsonrpc": "2.0"} | call) for call in CALLS) + "\n"
+    (daemon.folder / "calls").write_text(calls)
+    (daemon.folder / "knock.py").write_text(KNOCK)
+    control = daemon.folder / "control.sock" if place else daemon.state / "tower.sock"
+    scripts = f"python3 {daemon.folder}/knock.py {control} {control.resolve()}; tower mcp < {daemon.folder}/calls"
+    daemon.configure(
+        READER % scripts
+        + """
+[agents.echo]
+description = "Echoes"
+runner = "cmd:tail -n 1"
+prompt = "Echo."
+[[routes]]
+from = "reader"
+to = "echo"
+""",
+        layover=place,
+    )
+    daemon.start()
+    assert control.is_socket()
+    api = Api(str(control), {}, None)
+    flight = api.post("/flights", {"to": "reader", "body": "go"})["flight"]["id"]
+    eventually(lambda: api.get(f"/flights/{flight}")["state"] == "landed")
+    run = api.get(f"/flights/{flight}")["runs"][-1]["id"]
+    answer = api.read(f"/runs/{run}/answer").body.decode().splitlines()
+    refused = {str(number) for number in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK)}
+    assert set(answer[:2]) <= refused, answer
+    assert answer[2] == "runs.sock"
+    told = {line["id"]: line["result"] for line in map(json.loads, answer[3:])}
+    assert "layover_send" in {tool["name"] for tool in told[2]["tools"]}
+    assert not told[3].get("isError")
+    (sent,) = eventually(lambda: [one for one in api.get("/flights")["flights"] if one["to"] == "echo"])
+    assert sent["sender"]["name"] == "reader"
 
 
 def test_frozen_trees_are_shared_and_spared_while_they_are_in_use_after_a_restart_as_well(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -60,6 +61,7 @@ def around(place: Path, **changes: object) -> Surroundings:
     values: dict[str, object] = {
         "home": str(place / "home"),
         "hidden": (str(place / "state"),),
+        "socket": str(place / "state/tower.sock"),
         "readable": (str(place / "state/door"), str(place / "live")),
         "writable": (str(place / "work"), str(place / "run/out"), str(place / "run/tmp")),
         "tmp": str(place / "run/tmp"),
@@ -215,7 +217,9 @@ async def test_no_walls_are_none(place: Path) -> None:
 
 
 def test_landlock_spares_the_common_tmp_when_something_of_ours_lies_there() -> None:
-    away = Surroundings(home="/h", hidden=("/s",), readable=("/live",), writable=("/w",), tmp="/t", cwd="/w")
+    away = Surroundings(
+        home="/h", hidden=("/s",), socket="/s/t", readable=("/live",), writable=("/w",), tmp="/t", cwd="/w"
+    )
     assert (walls(held(Mechanism.LANDLOCK), away, None) or Walls()).landlock == (
         "/dev",
         "/tmp",
@@ -223,7 +227,7 @@ def test_landlock_spares_the_common_tmp_when_something_of_ours_lies_there() -> N
         "/w",
         "/h/.tool",
     )
-    near = Surroundings(home="/h", hidden=("/tmp/s",), readable=("/live",), writable=("/w",), tmp="/t", cwd="/w")
+    near = replace(away, hidden=("/tmp/s",), socket="/tmp/s/t")
     assert "/tmp" not in ((walls(held(Mechanism.LANDLOCK), near, None) or Walls()).landlock or ())
 
 

@@ -35,6 +35,7 @@ def walls_around(tower: Tower, held: Confinement, workspace: Workspace, program:
     around = Surroundings(
         home=str(home or home_of(tower)),
         hidden=(str(state.root), settings.snapshots_dir, *_own_folder_of(Path(settings.socket))),
+        socket=settings.socket,
         readable=(
             str(Path(tower.factory.path).parent),
             sys.prefix,

@@ -48,6 +48,8 @@ class Surroundings:
     home: str
     hidden: tuple[str, ...]
     """Folders that it must not see: the state folder, the snapshots', the control socket's."""
+    socket: str
+    """The control socket, which may lie elsewhere."""
     readable: tuple[str, ...]
     """What it needs to see although it may lie in a hidden or a temporary folder."""
     writable: tuple[str, ...]
@@ -118,11 +120,19 @@ def _mounts(around: Surroundings, more: Iterable[str]) -> Iterator[str]:
     mounts |= {path: ("--bind-try", path) for path in (*more, *around.writable)}
     if around.overlay is not None:
         mounts[around.overlay.at] = ("--bind", around.overlay.at)
+
+    def is_seen(path: str) -> bool:
+        """The innermost folder around it decides."""
+        return max((one for one in (*_TEMPORARY, *mounts) if _is_below(path, one)), key=len, default="") not in (
+            *_TEMPORARY,
+            *hidden,
+        )
+
     for path in around.readable:
-        # The innermost folder around it decides whether it can be seen already.
-        outer = max((one for one in (*_TEMPORARY, *mounts) if _is_below(path, one)), key=len, default="")
-        if outer in (*_TEMPORARY, *hidden) and path not in mounts:
+        if not is_seen(path) and path not in mounts:
             mounts[path] = ("--ro-bind-try", path)
+    if Path(around.socket).exists() and is_seen(around.socket):
+        mounts[around.socket] = ("--ro-bind", os.devnull)
     for path, mount in sorted(mounts.items()):
         yield from (*mount, path)
 
