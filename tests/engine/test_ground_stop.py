@@ -12,6 +12,7 @@ from tower.core.errors import BusyError, ConflictError
 from tower.core.states import HeldReason
 from tower.engine import ground_stop, holds
 from tower.engine.ground_stop import LOOK_SEC
+from tower.system import standing_order
 
 from .scripted import EPOCH, Scene, agent, idle, later
 
@@ -175,7 +176,7 @@ async def test_where_not_even_its_words_can_be_written_an_empty_file_does(scene:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    scene.patch.setattr(ground_stop, "write_private", full)
+    scene.patch.setattr(standing_order, "write_private", full)
     async with scene.tower(CODER) as tower:
         await ground_stop.engage(tower, by="ann", why="smoke")
         assert tower.ground_stop is not None

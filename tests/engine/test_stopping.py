@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from tower.core.errors import BusyError
 from tower.core.states import Cause, Interruption
-from tower.engine import stopping
+from tower.engine import drain, stopping
+from tower.system import standing_order
 
 from .scripted import Scene, agent, idle, later
 
@@ -45,6 +51,41 @@ async def test_nothing_starts_while_the_tower_goes_down_and_what_waits_is_the_ne
         assert (await scene.flight(flight)).state == "queued"
     async with scene.tower(agent("coder")):
         assert (await scene.flight(flight)).state == "running"
+
+
+async def test_a_drain_by_hand_is_seen_within_a_second_survives_a_restart_and_ends_with_its_file(scene: Scene) -> None:
+    watched: dict[str, Any] = {"also": [drain.watch]}
+    async with scene.tower(agent("coder"), **watched) as tower:
+        runs = await scene.send("coder")
+        scene.state.drain.touch()
+        await later(1)
+        assert tower.draining
+        waits = await scene.send("coder")
+        assert [(await scene.flight(one)).state for one in (runs, waits)] == ["running", "queued"]
+        (told,) = [event for event in await scene.events() if event.type == "tower.draining"]
+        assert "by" in told.data
+    async with scene.tower(agent("coder"), is_dispatching=False, **watched) as tower:
+        await drain.look(tower)
+        await scene.dispatch()
+        await (await scene.keeper(runs)).exits(0)
+        await later(100)
+        assert (await scene.flight(waits)).state == "queued"
+        scene.state.drain.unlink()
+        await later(1)
+        assert not tower.draining
+        assert (await scene.flight(waits)).state == "running"
+
+
+async def test_a_drain_that_cannot_be_written_down_is_refused(scene: Scene) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with scene.tower(agent("coder")) as tower:
+        scene.patch.setattr(standing_order, "write_private", full)
+        scene.patch.setattr(Path, "touch", full)
+        with pytest.raises(BusyError, match=r"cannot drain: .*No space left"):
+            await drain.begin(tower, by="ann")
+        assert not tower.draining
 
 
 async def test_draining_lets_runs_end_and_starts_nothing(scene: Scene) -> None:

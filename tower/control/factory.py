@@ -25,7 +25,7 @@ from tower.core.errors import NotFoundError
 from tower.core.factory import Agent, Factory
 from tower.core.residence import ResidentState
 from tower.core.states import FlightState
-from tower.engine import ground_stop, standing
+from tower.engine import drain, ground_stop, standing
 from tower.engine.bus import ALL
 from tower.engine.preview import preview
 from tower.engine.reload import Compared, Reloaded
@@ -224,12 +224,10 @@ class FactoryVerbs:
     async def drain(self, caller: Caller, *, on: bool) -> views.View:
         """Stop starting, and let runs end; or start again."""
         require_person(caller, "drain" if on else "resume")
-        tower = self.tower
-        if tower.draining is not on:
-            tower.draining = on
-            event = tower.event("tower.draining" if on else "tower.resumed", by=caller.name)
-            await tower.store.write(lambda connection: events.append(connection, event))
-            tower.wake()
+        if on:
+            await drain.begin(self.tower, by=caller.name)
+        else:
+            await drain.end(self.tower)
         return await self.status(caller)
 
     async def events(self, caller: Caller, after: int) -> AsyncIterator[views.View]:
@@ -261,6 +259,7 @@ def _troubles(tower: Tower, halted: int) -> list[str]:
         tower.watch_problem,
         FULL if tower.ballast.is_thrown_off else None,
         shortage(),
+        "nothing starts: the tower is draining; `tower resume` ends it" if tower.draining else None,
         f"{halted} of the flights that a ground stop ended wait for a person: `tower recover --all-halted` starts them"
         " again, `tower cancel` ends one"
         if halted

@@ -30,6 +30,7 @@ from tower.daemon.crash_points import for_keepers
 from tower.daemon.signals import tell_truth, truth, until_told
 from tower.engine import (
     dispatcher,
+    drain,
     ground_stop,
     holds,
     joins,
@@ -119,6 +120,7 @@ class Life:
             # After that, so that a ground stop ends the runs found alive as well; and before residents are looked
             # after, who see it themselves and must not start a process in spite of it.
             await ground_stop.look(tower)
+            await drain.look(tower)
             await residents.adopt_open(tower)
             group.cancel_scope.cancel()
         await holds.release(tower, *holds.BY_CONFIGURATION)
@@ -212,6 +214,7 @@ class Life:
             group.start_soon(partial(dispatcher.dispatch, tower, alive=lambda: _sign_of_life(manager), every=beat))
             group.start_soon(tell_truth, tower, manager)
             group.start_soon(ground_stop.watch, tower)
+            group.start_soon(drain.watch, tower)
             group.start_soon(holds.watch, tower)
             group.start_soon(keep_seen, tower)
             group.start_soon(meter.watch, tower)

@@ -6,10 +6,7 @@ start again on its own.
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Final
 
 import anyio
 
@@ -19,19 +16,10 @@ from tower.engine import conduct
 from tower.engine.tower import GroundStop, Tower, log
 from tower.store import events, flights
 from tower.store.database import Connection
-from tower.system.files import read_regular, write_private
+from tower.system.standing_order import Order, StandingOrder
 
 LOOK_SEC: Final = 0.5
 """How often the file is looked for: a `stat` call. It must be seen within a second, on any file system."""
-
-MAX_BYTES: Final = 32 << 10
-"""What is read of the file: as much as the longest reason takes that the API accepts, every character escaped."""
-
-WORDS_CHARS: Final = 200
-"""Characters that are shown of a file which is no record of ours."""
-
-YEAR_9999: Final = 253_370_764_800.0
-"""Seconds since the epoch; later moments cannot be written as a date."""
 
 
 async def watch(tower: Tower) -> None:
@@ -46,7 +34,7 @@ async def watch(tower: Tower) -> None:
 
 async def look(tower: Tower) -> None:
     """Bring the tower in line with the file."""
-    there = _is_there(tower)
+    there = _order(tower).is_there()
     if there and tower.ground_stop is None:
         await _engage(tower)
     elif not there and tower.ground_stop is not None:
@@ -55,70 +43,39 @@ async def look(tower: Tower) -> None:
 
 async def engage(tower: Tower, *, by: str, why: str) -> None:
     """Write the file and act on it; engaging twice keeps the first. Raises `BusyError` when it cannot be made."""
-    if not _is_there(tower):
-        path = tower.state.ground_stop
-        text = json.dumps({"since": tower.clock(), "by": by, "why": why}) + "\n"
-        try:
-            write_private(path, text.encode())
-        except OSError as error:
-            log.error("ground-stop.words-lost", error=str(error))
-            _touch(path)
+    order = _order(tower)
+    try:
+        if not order.is_there() and not order.give(Order(since=tower.clock(), by=by, why=why)):
+            log.error("ground-stop.words-lost")
+    except OSError as error:
+        raise BusyError(
+            "ground-stop",
+            f"cannot engage the ground stop: {order.path}: {error.strerror}",
+            "make room, or end the runs one by one with `tower cancel`",
+        ) from error
     await look(tower)
 
 
 async def release(tower: Tower) -> None:
     """Remove the file and act on it; releasing what is not engaged is fine. Raises `ConflictError`."""
-    path = tower.state.ground_stop
+    order = _order(tower)
     try:
-        path.unlink(missing_ok=True)
+        order.withdraw()
     except OSError as error:
         raise ConflictError(
-            "ground-stop", f"cannot release the ground stop: {path}: {error.strerror}", "remove it by hand"
+            "ground-stop", f"cannot release the ground stop: {order.path}: {error.strerror}", "remove it by hand"
         ) from error
     await look(tower)
 
 
 def read(tower: Tower) -> GroundStop | None:
     """What the file says, or None when there is none. An empty or strange file engages as well."""
-    path = tower.state.ground_stop
-    try:
-        made = path.lstat().st_mtime
-    except OSError:
-        return None
-    said = _said((read_regular(path, MAX_BYTES) or b"").decode(errors="replace").strip())
-    since = next(filter(_is_moment, (said["since"], made)), tower.clock())
-    return GroundStop(since=since, by=str(said["by"]), why=str(said["why"]))
+    said = _order(tower).read(tower.clock())
+    return None if said is None else GroundStop(since=said.since, by=said.by, why=said.why)
 
 
-def _said(text: str) -> dict[str, Any]:
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        said = None
-    if isinstance(said, dict) and {"since", "by", "why"} <= said.keys():
-        return said
-    return {"since": None, "by": "hand (the file was made)", "why": text[:WORDS_CHARS]}
-
-
-def _is_moment(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and 0 <= value < YEAR_9999
-
-
-def _is_there(tower: Tower) -> bool:
-    """Whatever has the name counts, a link to nowhere as well."""
-    return os.path.lexists(tower.state.ground_stop)
-
-
-def _touch(path: Path) -> None:
-    """A full disk may have room for a name still."""
-    try:
-        path.touch(mode=0o600)
-    except OSError as error:
-        raise BusyError(
-            "ground-stop",
-            f"cannot engage the ground stop: {path}: {error.strerror}",
-            "make room, or end the runs one by one with `tower cancel`",
-        ) from error
+def _order(tower: Tower) -> StandingOrder:
+    return StandingOrder(tower.state.ground_stop)
 
 
 async def _engage(tower: Tower) -> None:

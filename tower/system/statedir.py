@@ -90,6 +90,11 @@ class StateDir:
         """The kill switch: engaged while this file exists."""
         return self.root / "ground-stop"
 
+    @property
+    def drain(self) -> Path:
+        """Nothing is started while this file exists."""
+        return self.root / "drain"
+
     def hangar(self, agent: str) -> Path:
         """An agent's own folder: its memory and one folder per run."""
         return self.hangars / agent
