@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tower.config.schema import LONGEST_SEC, UNIT_SEC, AgentTable, RefusedValueError, seconds
+from tower.config.schema import AgentTable
+from tower.config.values import LONGEST_SEC, UNIT_SEC, RefusedValueError, seconds
 from tower.config.ways import RouteTable
 
 from .conftest import GOOD, Loads

@@ -11,8 +11,9 @@ from tower.config.inherit import Inherited, Origin
 from tower.config.known import brief, nearest
 from tower.config.positions import KeyPath
 from tower.config.problems import Findings
-from tower.config.schema import EFFORTS, TIERS, AgentTable
+from tower.config.schema import AgentTable
 from tower.config.tables import Tables
+from tower.config.values import EFFORTS, TIERS
 from tower.core.errors import InvalidError
 from tower.core.factory import Factory, Runner
 from tower.core.runner_spec import parse_spec

@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from tower.config.schema import (
+from tower.config.values import (
     TABLE,
     Hosts,
     HttpAddress,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from tower.config.schema import (
+from tower.config.values import (
     TABLE,
     Effort,
     Ends,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tower.config.schema import DURATION_HINT, RefusedValueError
+from tower.config.values import DURATION_HINT, RefusedValueError
 
 _TYPES: Final = {
     "string_type": ("must be text", 'write it in quotes: "..."'),

@@ -1,40 +1,16 @@
-"""How records look to a client: plain JSON-able dicts, the same for the command line, the page and curl.
-
-Times become ISO 8601 UTC with milliseconds, micro-dollars become dollars, unknown stays null.
-"""
+"""What was sent and done: flights, runs, chains, their accounts and their work trees."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from tower.config.problems import Problem
+from tower.control.views.plain import View, dollars, moment
 from tower.core import costs
 from tower.core.accounts import HelpRequest, Report
-from tower.core.budget import Window
 from tower.core.chain import ChainState
-from tower.core.circuit import Circuit
-from tower.core.consequences import Consequence
-from tower.core.factory import Agent, Reserve
 from tower.core.joins import Barrier, Standing
-from tower.core.pipelines import Pipeline
 from tower.core.records import Event, Flight, Itinerary, Process, Run, WorktreeRecord
-from tower.engine.tower import Resident
-
-View = dict[str, Any]
-
-
-def moment(at: float | None) -> str | None:
-    """ISO 8601 in UTC with milliseconds, or None."""
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def dollars(micro: int | None) -> float | None:
-    """Micro-dollars as dollars; None is not reported, which is not zero."""
-    return None if micro is None else micro / costs.MICROS
 
 
 def flight(record: Flight, *, waits_for: str | None = None) -> View:
@@ -65,19 +41,6 @@ def flight(record: Flight, *, waits_for: str | None = None) -> View:
     if words:
         view["waits_for"] = words
     return view
-
-
-def worktree(record: WorktreeRecord, *, is_used: bool) -> View:
-    """The work tree of a chain."""
-    return {
-        "itinerary": record.itinerary,
-        "live": record.live,
-        "path": record.path,
-        "branch": record.branch,
-        "made_at": moment(record.made_at),
-        "in_use": is_used,
-        "kept": record.kept,
-    }
 
 
 def run(record: Run, process: Process | None, *, now: float, headline: str | None = None) -> View:
@@ -167,29 +130,6 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
     }
 
 
-def reserve(record: Reserve, window: Window) -> View:
-    """The money of the factory; `limit_usd` is null when it is unlimited."""
-    return {
-        "limit_usd": dollars(record.fuel) if record.fuel else None,
-        "window_hours": record.window_hours,
-        "spent_usd": dollars(window.spent),
-        "reserved_usd": dollars(window.reserved),
-    }
-
-
-def circuit(record: Circuit, now: float) -> View:
-    """A runner that cannot work at the moment."""
-    return {
-        "runner": record.runner,
-        "state": "open" if record.is_open(now) else "half open",
-        "reason": record.reason,
-        "since": moment(record.opened_at),
-        "until": moment(record.until),
-        "failures": record.failures,
-        "probe": record.probe,
-    }
-
-
 def join(record: Barrier) -> View:
     """A join of a chain to which something was delivered, as it stands."""
     return {
@@ -222,72 +162,6 @@ def event(record: Event) -> View:
     }
 
 
-def consequence(record: Consequence, held: int) -> View:
-    """What a reload would do to an agent, and to `held` flights that wait for it."""
-    return {"name": record.agent, "change": record.change, "process": record.process, "held": held}
-
-
-def problem(record: Problem) -> View:
-    """One thing that is wrong with the configuration."""
-    return {
-        "file": str(record.file),
-        "line": record.line,
-        "column": record.column,
-        "key": record.key,
-        "sentence": record.sentence,
-        "hint": record.hint,
-        "severity": record.severity,
-    }
-
-
-def resident(record: Resident, paused_by: str | None) -> View:
-    """A resident and the process that is kept for it."""
-    residence, process = record.residence, record.process
-    return {
-        "agent": record.name,
-        "state": residence.state,
-        "why": residence.why,
-        "until": moment(residence.until),
-        "process": process.id if process else None,
-        "since": moment(process.created_at) if process else None,
-        "turns": process.turns if process else None,
-        "run": record.turn.live.run.id if record.turn else None,
-        "paused_by": paused_by,
-    }
-
-
-def agent(record: Agent, paused_by: str | None = None) -> View:
-    """A configured agent, in short."""
-    return {
-        "name": record.name,
-        "description": record.description,
-        "runner": record.runner,
-        "access": record.access,
-        "entry": record.entry,
-        "enabled": record.enabled,
-        "resident": record.resident,
-        "paused_by": paused_by,
-        "recovery": record.recovery,
-        "work_dir": record.work_dir,
-    }
-
-
-def pipeline(record: Pipeline) -> View:
-    """A named way in."""
-    return {
-        "name": record.name,
-        "description": record.description,
-        "entry": record.entry,
-        "trigger": "manual",
-        "priority": record.priority,
-        "body": record.body,
-        "flags": {
-            name: {"default": flag.default, "description": flag.description} for name, flag in record.flags.items()
-        },
-        "agents": {name: dict(choice.values) | {"args": list(choice.args)} for name, choice in record.choices.items()},
-    }
-
-
 def report(record: Report) -> View:
     """The account of a run."""
     return {
@@ -315,4 +189,17 @@ def help_request(record: HelpRequest) -> View:
         "resolved_at": moment(record.resolved_at),
         "resolved_by": record.resolved_by,
         "note": record.note,
+    }
+
+
+def worktree(record: WorktreeRecord, *, is_used: bool) -> View:
+    """The work tree of a chain."""
+    return {
+        "itinerary": record.itinerary,
+        "live": record.live,
+        "path": record.path,
+        "branch": record.branch,
+        "made_at": moment(record.made_at),
+        "in_use": is_used,
+        "kept": record.kept,
     }
