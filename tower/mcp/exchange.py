@@ -38,6 +38,7 @@ from mcp_types import (
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -90,7 +91,7 @@ class Exchange:
         if not accepts_json:
             return _refusal(406, INVALID_REQUEST, "Not acceptable: accept application/json")
         try:
-            raw = json.loads(str(await request.body(), "utf-8"))
+            raw = from_json(await request.body())
         except (ValueError, RecursionError):
             return _refusal(400, PARSE_ERROR, "Parse error")
         try:
