@@ -121,6 +121,7 @@ def test_nobody_there_and_a_frozen_daemon_are_told_apart(daemon: Daemon) -> None
 
 
 def test_a_second_tower_says_who_holds_the_folder_and_a_killed_one_leaves_no_lock(daemon: Daemon) -> None:
+    """B081: never two of them on one state folder."""
     daemon.configure(ECHO)
     for _ in range(5):
         daemon.start()
@@ -149,6 +150,7 @@ def test_a_socket_path_that_is_too_long_is_refused(daemon: Daemon) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_refuses_and_loses_nothing_and_goes_on_when_space_returns(daemon: Daemon) -> None:
+    """B076: the disk fills while a run is at work."""
     state = daemon.folder / "small"
     state.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", str(state)], check=True)
@@ -272,6 +274,7 @@ env = {{ DONE = "{done}", OF_TOWER = "PID" }}
 
 
 def test_what_a_run_prints_cannot_harm_the_daemon(daemon: Daemon) -> None:
+    """B020, B032: bytes of any kind, more of them than are kept."""
     daemon.configure(
         """
 [agents.noisy]
@@ -292,7 +295,12 @@ entry = true
     assert flight["outcome"] == "succeeded"
     run = flight["runs"][-1]["id"]
     assert daemon.tower("status").returncode == 0
-    assert daemon.tower("show", run).returncode == 0
+    shown = daemon.tower("show", run)
+    assert shown.returncode == 0
+    (note,) = (note for note in flight["runs"][-1]["notes"] if "max_log_mb" in note)
+    assert note in shown.stdout
+    kept = sum(path.stat().st_size for path in (daemon.state / "hangars" / "noisy" / run).glob("std*.log*"))
+    assert f"{32_000_002 - kept} bytes in the middle were cut out" in note
     head = daemon.api.read(f"/runs/{run}/log", {"offset": 0, "limit": 10})
     assert head.body == b"x" * 10
     tail = daemon.api.read(f"/runs/{run}/log", {"offset": -2, "limit": 10})

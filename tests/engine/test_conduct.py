@@ -16,6 +16,7 @@ from tower.core.launch import KeeperPlan
 from tower.core.states import Cause, HeldReason, Outcome
 from tower.engine import conduct, ground_stop, places, stopping, unstarted
 from tower.engine.tower import RETRY_SEC, Tower
+from tower.store import circuits
 from tower.system.keeping import KeeperLostError, KeeperVoidError, StartFailedError
 from tower.system.runrecords import read_start, void_start
 
@@ -152,7 +153,6 @@ async def test_a_start_that_is_in_doubt_goes_through_the_policy(
     ("start_error", "state", "outcome"),
     [
         ("exec: ENOENT No such file or directory", "held", Outcome.UNAVAILABLE),
-        ("fork: EAGAIN Resource temporarily unavailable", "held", Outcome.UNAVAILABLE),
         ("exec: EACCES Permission denied", "landed", Outcome.FAILED),
     ],
 )
@@ -172,6 +172,36 @@ async def test_a_program_that_could_not_be_executed_is_judged_by_its_record(
         assert (run.outcome, run.exit_code) == (outcome, None)
         assert start_error in (run.reason or "")
         scene.assert_free()
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "the tower is killed before it has settled it"])
+async def test_a_machine_without_room_for_a_program_is_no_wall_of_its_runner(scene: Scene, is_killed: bool) -> None:
+    """A keeper was there, and says that it could not start the program: what else uses the runner goes on."""
+    started: list[str] = []
+
+    async def fail(plan: KeeperPlan) -> None:
+        await anyio.lowlevel.checkpoint()
+        if started:
+            return
+        started.append(plan.run)
+        scene.keepers.started[plan.run].end(start_error="log: EMFILE Too many open files")
+        if is_killed:
+            await anyio.sleep_forever()
+        raise StartFailedError(plan.run, "log", "EMFILE Too many open files")
+
+    scene.keepers.after = fail
+    async with scene.tower(agent("coder")):
+        flight = await scene.send("coder")
+        await later(1)
+    async with scene.tower(agent("coder")) as tower:
+        found = await scene.flight(flight)
+        assert (found.state, found.attempt, found.cause) == ("queued", 1, Cause.DISPATCH)
+        assert "EMFILE" in (found.reason or "")
+        assert await tower.store.read(circuits.every) == {}
+        await later(unstarted.PAUSE_SEC)
+        assert [run.outcome for run in await scene.runs(flight)] == [Outcome.REFUSED, None]
+        assert (await scene.itinerary(flight)).runs_started == 1
+        assert "handover" not in ((await scene.keeper(flight)).folder / "payload.md").read_text()
 
 
 async def test_a_start_that_somebody_forbade_is_no_start(scene: Scene) -> None:

@@ -20,7 +20,7 @@ from stage import Stage, until
 
 from tower.system.keeper.logs import LogShelf
 from tower.system.keeperlink import Grew
-from tower.system.runlog import read_log
+from tower.system.runlog import bytes_cut, read_log
 from tower.system.runrecords import read_exit
 
 pytestmark = pytest.mark.anyio
@@ -37,12 +37,14 @@ async def test_a_line_of_five_megabytes(stage: Stage) -> None:
 
 
 async def test_all_byte_values(stage: Stage) -> None:
+    """B020: what a program prints need not be text."""
     plan = stage.python("import os\nfor _ in range(999): os.write(1, bytes(range(256)))", secrets=(SECRET,))
     await stage.run(plan)
     assert stage.log(plan.run) == bytes(range(256)) * 999
 
 
 async def test_a_character_cut_in_two(stage: Stage) -> None:
+    """B019: at a chunk's edge, and 20 ms apart."""
     plan = stage.python(
         "import os, time\nos.write(1, b'x' * 65534 + b'\\xf0\\x9f'); time.sleep(0.02); os.write(1, b'\\x9b\\xab ok')"
     )
@@ -51,6 +53,7 @@ async def test_a_character_cut_in_two(stage: Stage) -> None:
 
 
 async def test_much_on_one_stream_before_anything_on_the_other(stage: Stage) -> None:
+    """B022: a full pipe that nobody reads would stop it."""
     plan = stage.sh("head -c 10000000 /dev/zero >&2; echo done")
     record = await stage.run(plan)
     assert (record.out_bytes, record.err_bytes) == (5, 10_000_000)
@@ -86,6 +89,7 @@ async def test_a_prompt_without_a_newline_is_seen_at_once(stage: Stage) -> None:
 
 
 async def test_a_flood_keeps_head_and_tail_within_its_bound(stage: Stage) -> None:
+    """B032: what is kept is bounded, and the space of the rest is given back."""
     bound = 1 << 20
     plan = stage.python(
         "import sys\nfor i in range(600000): sys.stdout.write('%07d\\n' % i)\nsys.stderr.write('err\\n' * 100000)",
@@ -94,6 +98,8 @@ async def test_a_flood_keeps_head_and_tail_within_its_bound(stage: Stage) -> Non
     record = await stage.run(plan)
     assert (record.out_bytes, record.err_bytes, record.log_errors) == (4_800_000, 400_000, 0)
     assert sum(path.stat().st_size for path in Path(plan.folder).glob("std*.log*")) <= bound
+    kept = sum(path.stat().st_size for path in Path(plan.folder).glob("std*.log*"))
+    assert bytes_cut(plan.folder) == 5_200_000 - kept
     head = read_log(plan.folder, "stdout", 0, 16)
     assert (head.data, head.offset) == (b"0000000\n0000001\n", 0)
     tail = read_log(plan.folder, "stdout", -400_000, 400_000)

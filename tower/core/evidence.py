@@ -63,6 +63,8 @@ class Evidence:
     out_tail: str = ""
     err_tail: str = ""
     """The end of each stream, as masked in the logs."""
+    cut: int = 0
+    """Bytes of its output that were dropped, to keep its logs within their bound."""
     stopping: str | None = None
     """What the tower's own record says it asked for; counts when the keeper left no word."""
     agent: Agent | None = None

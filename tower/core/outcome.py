@@ -122,7 +122,7 @@ def verdict(evidence: Evidence) -> Verdict:
         judged,
         reason=None if judged.reason is None else one_line(judged.reason),
         answer=evidence.reading.answer,
-        notes=(*evidence.reading.problems, *_notes(record, evidence.reading.record)),
+        notes=(*evidence.reading.problems, *_cut(evidence), *_notes(record, evidence.reading.record)),
     )
 
 
@@ -280,6 +280,11 @@ def _exited(code: int, evidence: Evidence) -> Verdict:
 
 def _crash(reason: str) -> Verdict:
     return Verdict(outcome=Outcome.INTERRUPTED, interruption=Interruption.CRASH, reason=reason)
+
+
+def _cut(evidence: Evidence) -> Iterator[str]:
+    if evidence.cut:
+        yield f"it printed more than max_log_mb allows: {evidence.cut} bytes in the middle were cut out"
 
 
 def _notes(record: ExitRecord | None, said: ResultRecord | None) -> Iterator[str]:

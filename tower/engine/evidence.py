@@ -14,7 +14,7 @@ from tower.engine.tower import LiveRun, Tower, log
 from tower.runners import closes_with_a_record, of, recognised
 from tower.system.files import read_regular
 from tower.system.procfs import boot_id
-from tower.system.runlog import read_log
+from tower.system.runlog import bytes_cut, read_log
 from tower.system.runrecords import read_exit, read_start, remove_drafts
 from tower.system.survivors import end_survivors
 
@@ -82,10 +82,19 @@ def gather(live: LiveRun, folder: Path, without_exit: Interruption) -> Evidence:
         reading=recognised(live.runner, _read(live, folder, out), *reversed(tails)),
         out_tail=tails[0],
         err_tail=tails[1],
+        cut=_cut(folder),
         stopping=live.stopping,
         without_exit=without_exit,
         agent=live.agent,
     )
+
+
+def _cut(folder: Path) -> int:
+    try:
+        return bytes_cut(folder)
+    except OSError as error:
+        log.warning("log.unreadable", folder=str(folder), error=str(error))
+        return 0
 
 
 def reading_of(live: LiveRun, folder: Path) -> Reading:

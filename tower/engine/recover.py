@@ -29,7 +29,7 @@ from tower.engine.conduct import follow, record_start
 from tower.engine.evidence import session_of, start_of
 from tower.engine.settle import settle
 from tower.engine.tower import LiveRun, Tower, log
-from tower.engine.unstarted import forbid, settle_unstarted
+from tower.engine.unstarted import forbid, settle_unstarted, want_of
 from tower.store import events, runs
 from tower.store.database import Connection
 from tower.system import procfs
@@ -136,7 +136,10 @@ async def _act(tower: Tower, live: LiveRun, process: Process) -> None:
 
 
 async def _settle_gone(tower: Tower, live: LiveRun, process: Process, left: tuple[int, ...]) -> None:
-    await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at, left=left)
+    if want := want_of(Path(process.folder)):
+        await settle_unstarted(tower, live, want)
+    else:
+        await settle(tower, live, without_exit=Interruption.TOWER_RESTART, seen_at=process.last_seen_at, left=left)
     tower.tasks.start_soon(places.discard_of, tower, live.run)
     tower.tasks.start_soon(places.empty_scratch, Path(process.folder))
 

@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from tower.core.errors import BusyError, TowerError
+from tower.core.outcome import is_passing
 from tower.core.states import FlightState, HeldReason, Outcome, RunState
 from tower.engine import circuits, joins, money
 from tower.engine.settle import settle
@@ -20,7 +21,7 @@ from tower.engine.tower import RETRY_SEC, LiveRun, Tower, log
 from tower.store import events, flights, itineraries, runs
 from tower.store.database import Connection
 from tower.system.keeping import KeeperLostError, KeeperVoidError, StartFailedError
-from tower.system.runrecords import read_start, remove_drafts, void_start
+from tower.system.runrecords import read_exit, read_start, remove_drafts, void_start
 
 PAUSE_SEC: Final = 5.0
 """Before a start that failed through no fault of the flight is tried again."""
@@ -36,11 +37,29 @@ PASSING: Final = (BusyError, StartFailedError, KeeperLostError, KeeperVoidError)
 
 
 async def settle_failed_start(tower: Tower, live: LiveRun, error: TowerError) -> None:
-    """Whoever makes `start` decides: if no keeper has, none ever will, and nothing was done."""
-    if await forbid(tower.state.run_folder(live.run.agent, live.run.id)):
+    """Whoever makes `start` decides: if no keeper has, none ever will, and nothing was done.
+
+    The same holds where a keeper has, and says on record that the machine had no room for the program just then.
+    """
+    folder = tower.state.run_folder(live.run.agent, live.run.id)
+    if await forbid(folder):
         await settle_unstarted(tower, live, error)
+    elif want := want_of(folder):
+        await settle_unstarted(tower, live, want)
     else:
         await settle(tower, live)
+
+
+def want_of(folder: Path) -> BusyError | None:
+    """What the machine lacked when a keeper was to start the program of a run; None when it was anything else.
+
+    That is neither the program's fault nor a wall of its provider: nobody else who uses the runner has to wait.
+    """
+    record = read_exit(folder)
+    words = record.start_error if record is not None else None
+    if words is None or not is_passing(words):
+        return None
+    return BusyError("no-room", f"the machine had no room for it: {words}", "it is tried again")
 
 
 async def forbid(folder: Path) -> bool:

@@ -57,6 +57,11 @@ def log_size(folder: str | Path, stream: str) -> int:
     return _Segments(folder, stream).size
 
 
+def bytes_cut(folder: str | Path) -> int:
+    """How many bytes of both streams were dropped from their middles, to keep the logs within their bound."""
+    return sum(_Segments(folder, stream).cut for stream in ("stdout", "stderr"))
+
+
 class _Segments:
     """The segments that were there when this was made."""
 
@@ -71,6 +76,11 @@ class _Segments:
         if self._numbers and self._bytes:
             last = self._numbers[-1]
             self.size = last * self._bytes + _size(self._path(last))
+
+    @property
+    def cut(self) -> int:
+        """Bytes between the head and the oldest segment that is left."""
+        return (self._numbers[0] - 1) * self._bytes if self._numbers else 0
 
     def first_at(self, offset: int) -> int:
         """The first offset from `offset` on that still has bytes, or the end."""
