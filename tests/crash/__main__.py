@@ -1,7 +1,8 @@
-"""`python -m tests.crash [points] [calls] [power] [--sample] [--each] [--jobs N]`, from the root of the repository.
+"""`python -m tests.crash [points] [calls] [power] [--sample] [--only TEXT] [--each] [--jobs N]`, from the root of the
+repository.
 
 Prints a Markdown table for each kind (all three when none is named); what did not hold goes to standard error, and the
-exit code is 1 when there is any.
+exit code is 1 when there is any. `--only` makes pieces of what takes long: `calls --only full-disk`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash")
     parser.add_argument("kinds", nargs="*", choices=list(KINDS), help="which tables; all by default")
     parser.add_argument("--sample", action="store_true", help="only what every test run does")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only those whose id has this text")
     parser.add_argument("--each", action="store_true", help="a row for each crash at a point, not one for each point")
     parser.add_argument("--jobs", type=int, default=2, help="crashes at a time")
     given = parser.parse_args(arguments)
@@ -38,7 +40,7 @@ def main(arguments: list[str]) -> int:
             continue
         results: list[Any] = []
         with ThreadPoolExecutor(given.jobs) as pool:
-            played = _collected(pool.map(kind.play, _chosen(name, sample=given.sample)), results)
+            played = _collected(pool.map(kind.play, _chosen(name, given.only, sample=given.sample)), results)
             rows = matrix.summary if kind is matrix and not given.each else kind.table
             for row in rows(played):
                 print(row, flush=True)
@@ -47,12 +49,14 @@ def main(arguments: list[str]) -> int:
     return int(failed)
 
 
-def _chosen(name: str, *, sample: bool) -> list[Any]:
+def _chosen(name: str, only: str, *, sample: bool) -> list[Any]:
     if name == "points":
-        return matrix.sample([*NAMES, *KEEPER_NAMES]) if sample else matrix.cells()
-    if name == "calls":
-        return calls.sample() if sample else calls.every()
-    return power.sample() if sample else power.cuts()
+        every = matrix.sample([*NAMES, *KEEPER_NAMES]) if sample else matrix.cells()
+    elif name == "calls":
+        every = calls.sample() if sample else calls.every()
+    else:
+        every = power.sample() if sample else power.cuts()
+    return [one for one in every if only in one.id]
 
 
 def _collected(played: Iterable[Any], results: list[Any]) -> Iterator[Any]:

@@ -18,6 +18,7 @@ CELLS = [
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("cell", CELLS)
 def test_what_is_promised_holds_after_a_crash(cell: Cell) -> None:
+    """B008: also where the tower is killed between the fork of a program and its record."""
     result = play(cell)
     assert result.reached
     assert not result.findings, str(result.findings)

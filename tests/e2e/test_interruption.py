@@ -45,6 +45,7 @@ def soon(daemon: Daemon, flight: str) -> None:
 
 
 def test_a_killed_tower_leaves_its_runs_alive_and_the_next_one_adopts_them(daemon: Daemon) -> None:
+    """B006: nothing is begun beside them."""
     gated(daemon)
     daemon.start()
     flights = [daemon.send("gated")["id"] for _ in range(2)]
@@ -82,6 +83,7 @@ def test_a_run_that_ended_while_no_tower_lived_is_settled_as_it_ended(daemon: Da
 
 
 def test_a_killed_keeper_is_seen_its_tree_ended_and_the_work_recovered_with_a_handover(daemon: Daemon) -> None:
+    """B084: the second run is told what the first was, why it goes on, and which attempt it is."""
     gated(daemon)
     daemon.start()
     flight = daemon.until(daemon.send("gated", "mind the gap")["id"], lambda one: one["state"] == "running")
@@ -111,6 +113,7 @@ def test_a_killed_keeper_is_seen_its_tree_ended_and_the_work_recovered_with_a_ha
 
 
 def test_tower_and_keeper_killed_at_once_leave_nothing_alive_after_the_restart(daemon: Daemon) -> None:
+    """B079: killed in mid-run, the flight is not lost."""
     gated(daemon)
     daemon.start()
     flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
@@ -127,6 +130,7 @@ def test_tower_and_keeper_killed_at_once_leave_nothing_alive_after_the_restart(d
 
 @pytest.mark.parametrize(("policy", "state"), [("manual", "held"), ("never", "dead")])
 def test_the_policy_decides_and_a_person_may_start_it_again(daemon: Daemon, policy: str, state: str) -> None:
+    """B088: with `manual` nothing is repeated until a person says so."""
     gated(daemon, policy)
     daemon.start()
     flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
@@ -186,6 +190,7 @@ max_recovery_attempts = 1
 
 
 def test_a_stop_ends_runs_as_interrupted_and_leave_leaves_them(daemon: Daemon) -> None:
+    """B079: stopped in mid-run, the flight is not lost."""
     gated(daemon)
     daemon.start()
     flight = daemon.until(daemon.send("gated")["id"], lambda one: one["state"] == "running")
@@ -299,6 +304,7 @@ def test_a_tower_killed_before_the_commit_of_a_send_has_acknowledged_nothing(dae
 
 
 def test_a_tower_killed_after_the_commit_of_a_send_keeps_the_flight(daemon: Daemon) -> None:
+    """B082: the answer was lost, and the key makes asking again harmless."""
     (daemon.folder / "gate").touch()
     gated(daemon)
     daemon.start(environ={"TOWER_FAILPOINTS": "send.after-commit=kill"})

@@ -60,6 +60,7 @@ steps = [{{ say = '{{"type": "system", "subtype": "init"}}' }}]
 
 
 def test_a_program_that_has_printed_its_result_and_hangs_is_ended_and_judged_by_it(daemon: Daemon) -> None:
+    """B024; and B026: without a result record it is no plain success."""
     (daemon.folder / "script.toml").write_text(PRINTS_A_RESULT)
     daemon.configure(
         '[agents.hangs]\ndescription = "x"\nrunner = "fake:script.toml"\nprompt = "Go."\nentry = true\n',
@@ -218,6 +219,7 @@ env_from = ["API_KEY_X"]
 
 
 def test_the_same_key_starts_one_run_and_another_body_is_refused(daemon: Daemon) -> None:
+    """B082: eight at once."""
     daemon.configure(ECHO)
     daemon.start()
 

@@ -273,6 +273,7 @@ async def test_what_is_asked_of_a_model_reaches_the_program_and_the_record(scene
 
 
 async def test_a_runner_may_give_each_agent_a_home_of_its_own(scene: Scene) -> None:
+    """B029: with `config_home = "per-agent"` a program finds no settings and tool servers of a person."""
     private = Runner(name="mine", kind="command", command=("true",), private_home=True)
     environ = {"XDG_CONFIG_HOME": "/nowhere/.config"}
     async with scene.tower(agent("coder", runner="mine"), agent("plain"), runners=[private], environ=environ):

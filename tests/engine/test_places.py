@@ -167,6 +167,7 @@ async def test_what_an_interrupted_writer_left_is_kept_before_the_next_one_start
 
 
 async def test_a_recovery_in_a_clean_tree_keeps_nothing(scene: Scene) -> None:
+    """B087: where nothing was changed, recovering makes no commit."""
     async with scene.tower(agent("coder")):
         flight = await scene.send("coder")
         await (await scene.keeper(flight)).exits(None, signal=9)

@@ -363,6 +363,8 @@ async def test_more_open_runs_than_are_looked_into_at_once_are_all_settled(scene
 
 
 async def test_a_defect_in_the_task_of_a_run_ends_neither_the_tower_nor_leaves_the_run_open(scene: Scene) -> None:
+    """B080: what looks after a run may fail; the run is settled all the same, without a restart."""
+
     async def defect(*_: object, **__: object) -> None:
         await anyio.lowlevel.checkpoint()
         raise RuntimeError("a defect")

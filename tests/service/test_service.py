@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
     ],
 )
 def test_every_check_of_the_table_is_ok(script: str, programs: list[str]) -> None:
+    """B010: runs through restarts; B011: the time to stop; B013: 200 orphans below each kind of first process."""
     if os.geteuid() != 0:
         pytest.skip("only root can boot a system or use control groups")
     missing = [program for program in programs if shutil.which(program) is None]

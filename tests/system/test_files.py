@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,44 @@ def test_a_copy_that_fails_half_way_is_an_error(tmp_path: Path, monkeypatch: pyt
         pytest.raises(OSError, match="no space"),
     ):
         files.copy_content(source.fileno(), target.fileno())
+
+
+CUT_OFF = """
+import os, sys
+from pathlib import Path
+from tower.system.files import write_private
+target, old = Path(sys.argv[1]), sys.argv[2].encode()
+step, ended = 0, 9
+while ended == 9:
+    step += 1
+    target.unlink(missing_ok=True)
+    if old:
+        write_private(target, old)
+    child = os.fork()
+    if child == 0:
+        def count(frame, event, called):
+            count.left -= event == "c_call"
+            if count.left == 0:
+                os._exit(9)
+        count.left = step
+        sys.setprofile(count)
+        write_private(target, b"new " * 9000)
+        os._exit(0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found = target.read_bytes() if target.exists() else b""
+    assert found in (old, b"new " * 9000), (step, found[:20])
+assert (ended, found) == (0, b"new " * 9000), ended
+print(step)
+"""
+
+
+@pytest.mark.parametrize("old", ["", "old"])
+def test_a_save_that_is_cut_off_before_any_of_its_calls_leaves_the_old_file_or_the_new_one(
+    tmp_path: Path, old: str
+) -> None:
+    """B077: absence would be taken for a fresh state; with an old file there is no moment without one."""
+    done = subprocess.run(
+        [sys.executable, "-c", CUT_OFF, str(tmp_path / "saved"), old], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 8

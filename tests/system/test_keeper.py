@@ -138,6 +138,7 @@ async def test_it_leads_a_session_of_its_own(stage: Stage) -> None:
 async def test_a_start_that_fails_says_where_and_leaves_nothing(
     stage: Stage, argv: tuple[str, ...], changes: dict[str, str], step: str, words: str
 ) -> None:
+    """B015: the part of a keeper."""
     odd = stage.root / "not-a-program"
     odd.write_text("\1\2\3")
     odd.chmod(0o755)
@@ -167,13 +168,14 @@ async def test_a_prompt_of_three_megabytes_that_nobody_reads(stage: Stage) -> No
 
 
 async def test_standard_input_ends_at_once(stage: Stage) -> None:
+    """B027: after three megabytes of prompt as after none."""
     plan = stage.sh("cat | wc -c; cat", payload=b"x" * (3 << 20))
     await stage.run(plan)
     assert stage.log(plan.run) == b"3145728\n"
 
 
 async def test_what_the_program_leaves_running_is_ended(stage: Stage) -> None:
-    """Double forks, own sessions, TERM ignored, the pipe held open: all gone soon after the program."""
+    """B004: double forks, own sessions, TERM ignored, the pipe held open: all gone soon after the program."""
     plan = stage.python(ESCAPEES + "print('ready', flush=True)\nos._exit(0)")
     link = await stage.start(plan)
     began = anyio.current_time()
@@ -195,6 +197,7 @@ async def test_a_polite_end_of_what_is_left_comes_first(stage: Stage) -> None:
 
 
 async def test_a_grandchild_that_holds_the_pipe_is_not_waited_for(stage: Stage) -> None:
+    """B023: end of file may never come."""
     plan = stage.sh("trap '' TERM; sleep 600 & echo last words; exit 0", linger=0.2)
     began = anyio.current_time()
     record = await stage.run(plan)
@@ -234,6 +237,7 @@ async def test_a_stop_is_polite_and_judged_by_its_word(stage: Stage) -> None:
 
 
 async def test_the_last_line_is_kept_however_slowly_it_comes(stage: Stage) -> None:
+    """B002: the line comes 1.5 s after the polite signal."""
     plan = stage.sh("trap 'sleep 1.5; echo last line; exit 0' TERM; echo ready; while :; do sleep 0.02; done")
     link = await stage.start(plan)
     await stage.printed(plan.run, b"ready")
@@ -274,7 +278,7 @@ async def test_what_ignores_the_polite_signal_is_killed_after_the_grace(stage: S
 
 
 async def test_a_chain_whose_middle_goes_first(stage: Stage) -> None:
-    """npm, sh, node: the middle dies of TERM at once, the bottom ignores it."""
+    """B005: npm, sh, node: the middle dies of TERM at once, the bottom ignores it."""
     plan = stage.sh(
         "trap 'wait; exit 0' TERM; "
         """sh -c 'sh -c "trap \\"\\" TERM; echo ready; while :; do sleep 0.02; done" & wait' & wait"""
@@ -287,6 +291,8 @@ async def test_a_chain_whose_middle_goes_first(stage: Stage) -> None:
 
 
 async def test_many_runs_cancelled_leave_nothing(stage: Stage) -> None:
+    """B001: by the keeper alone; through a tower in `tests/e2e/test_processes.py`."""
+
     async def one() -> None:
         link = await stage.start(stage.sh("for i in 1 2 3; do setsid sleep 60 & done; echo ready; wait"))
         await stage.printed(link.run, b"ready")

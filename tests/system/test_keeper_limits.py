@@ -136,6 +136,7 @@ async def test_a_limit_ends_the_run(stage: Stage, limit: str, script: str) -> No
 
 @pytest.mark.anyio
 async def test_a_limit_is_polite_first_and_then_forceful(stage: Stage) -> None:
+    """B014: a limit that passed is the end of the program, not a word about it."""
     plan = stage.sh("trap 'echo heard' TERM; echo ready; while :; do sleep 0.02; done", timeout=0.3, grace=0.3)
     record = await stage.run(plan)
     assert (record.limit, record.signal) == ("timeout", 9)

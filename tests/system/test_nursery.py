@@ -87,6 +87,7 @@ async def test_many_at_once(stage: Stage, nursery: Nursery) -> None:
 
 
 async def test_keepers_outlive_it_and_a_new_one_is_made_when_it_was_killed(stage: Stage, nursery: Nursery) -> None:
+    """B007: no keeper is bound to the process or thread that started it."""
     plan = stage.sh("sleep 60", grace=0.2)
     link = await start_keeper(plan, spawn=nursery.spawn)
     before = pid_of(nursery)

@@ -58,6 +58,7 @@ def test_it_stays_as_closed_as_it_is(installed: Path) -> None:
 
 
 def test_a_restart_leaves_runs_alive() -> None:
+    """B010: a restart is no stop of the runs."""
     unit = settings()
     assert unit["Type"] == ["notify"]
     assert unit["KillMode"] == ["process"]
@@ -85,6 +86,7 @@ def test_the_unit_for_a_user_differs_in_places_alone() -> None:
 
 
 def test_the_time_to_stop_exceeds_the_grace() -> None:
+    """B011: systemd must not cut short what the tower still waits for."""
     default_grace = 20
     assert int(settings()["TimeoutStopSec"][0]) > 2 * default_grace
 
