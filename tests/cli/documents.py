@@ -118,6 +118,7 @@ def itinerary(state: str, flights: list[Document], runs: list[Document], **chang
         "name": None,
         "pipeline": None,
         "flags": {},
+        "choices": {},
         "parent": None,
         "state": state,
         "created_at": "2031-05-06T07:08:09.010Z",

@@ -47,6 +47,22 @@ def test_into_a_pipeline(tower: FakeTower, cli: Cli) -> None:
     ]
 
 
+def test_what_the_chain_asks_of_agents(tower: FakeTower, cli: Cli) -> None:
+    said = ("coder.model=huge=1", "coder.context=", "coder.args=-c", "coder.args=--a b", "my-tester.effort=low")
+    cli("send", "-p", "build", *(word for one in said for word in ("--choose", one)))
+    assert tower.requests[0].document["choices"] == {
+        "coder": {"model": "huge=1", "context": None, "args": ["-c", "--a b"]},
+        "my-tester": {"effort": "low"},
+    }
+
+
+@pytest.mark.parametrize("wrong", ["coder", "coder.model", "model=x", ".model=x", "coder.colour=red", ""])
+def test_a_choice_that_is_none(tower: FakeTower, cli: Cli, wrong: str) -> None:
+    result = cli("send", "-p", "build", "--choose", wrong)
+    assert (result.code, tower.requests) == (exits.USAGE, [])
+    assert "is not AGENT.KEY=VALUE with a KEY of model, effort, context or args" in result.err
+
+
 def test_a_flight_that_was_sent_before_or_waits_is_said_to(tower: FakeTower, cli: Cli) -> None:
     waiting = held("ground-stop", "the ground stop")
     tower.routes["POST /flights"] = reply(ACCEPTED | {"flight": waiting, "duplicate": True}, 202)

@@ -9,8 +9,9 @@ import pytest
 from engine.scripted import ANN, TRUE, Scene, agent
 
 from tower.control import sending
+from tower.core.choices import Choice
 from tower.core.errors import ConflictError, InvalidError, NotFoundError, RefusedError, TowerError
-from tower.core.pipelines import Choice, Flag, Pipeline
+from tower.core.pipelines import Flag, Pipeline
 from tower.core.routes import Route, RouteMode
 from tower.core.states import FlightState, HeldReason
 
@@ -69,8 +70,9 @@ async def test_a_key_stands_for_the_way_in_and_the_flags_as_well(scene: Scene) -
         first = await sending.send(scene.now, ANN, asked)
         again = await sending.send(scene.now, ANN, asked)
         assert (again.duplicate, again.flight.id) == (True, first.flight.id)
-        for other in (replace(asked, flags={"deep": True}), replace(asked, pipeline="check")):
-            with pytest.raises(ConflictError, match="another way in, or for other flags"):
+        others = ({"flags": {"deep": True}}, {"pipeline": "check"}, {"choices": {"coder": Choice(args=("-c",))}})
+        for other in (replace(asked, **changed) for changed in others):
+            with pytest.raises(ConflictError, match="another way in, or for other flags or choices"):
                 await sending.send(scene.now, ANN, other)
 
 
@@ -104,6 +106,57 @@ async def test_what_a_pipeline_asks_of_an_agent_holds_for_its_chains_alone(scene
         argvs = {(await scene.keeper(flight)).plan.argv[1:] for flight in (build, check)}
         assert argvs == {("large", "-a", "-b"), ("small", "-a")}
         assert (await scene.run(build)).model_asked == "large"
+
+
+async def test_what_is_chosen_for_a_chain_beats_its_pipeline_and_holds_for_all_of_it(scene: Scene) -> None:
+    mine = replace(TRUE, name="mine", kind="command", command=("true", "{model}", "{context}"))
+    coder, tester = (replace(it, runner="mine", context="200k") for it in (CODER, TESTER))
+    choices = {
+        "coder": Choice(values={"model": "huge", "context": None}, args=("-c",)),
+        "tester": Choice(values={"model": "tiny"}),
+    }
+    spawning = replace(EDGE, mode=RouteMode.SPAWN)
+    async with scene.tower(coder, tester, runners=[mine], pipelines=[BUILD], routes=[spawning]):
+        first = await scene.send(None, pipeline="build", choices=choices)
+        assert (await scene.keeper(first)).plan.argv[1:] == ("huge", "-a", "-b", "-c")
+        assert (await scene.itinerary(first)).choices == choices
+        below = await scene.send("tester", run=await scene.run(first))
+        assert (await scene.keeper(below)).plan.argv[1:] == ("tiny", "200k")
+        assert (await scene.itinerary(below)).choices == choices
+        plain = await scene.send(None, pipeline="build")
+        assert (await scene.keeper(plain)).plan.argv[1:] == ("large", "200k", "-a", "-b")
+
+
+@pytest.mark.parametrize(
+    ("choices", "error", "code"),
+    [
+        ({"codre": Choice()}, NotFoundError, "unknown-agent"),
+        ({"keeper": Choice(values={"model": "large"})}, InvalidError, "choice-for-resident"),
+        ({"coder": Choice(args=("--model={modle}",))}, InvalidError, "bad-placeholder"),
+        ({"coder": Choice(args=("{args}",))}, InvalidError, "bad-placeholder"),
+    ],
+)
+async def test_what_cannot_have_an_effect_is_not_chosen(
+    scene: Scene, choices: dict[str, Choice], error: type[TowerError], code: str
+) -> None:
+    async with scene.tower(CODER, agent("keeper", resident=True), is_dispatching=False, pipelines=[BUILD]):
+        with pytest.raises(error) as refused:
+            await sending.send(scene.now, ANN, sending.Request(pipeline="build", choices=choices))
+        assert refused.value.code == code
+
+
+async def test_no_run_chooses(scene: Scene) -> None:
+    async with scene.tower(CODER, TESTER, **FACTORY):
+        run = await scene.run(await scene.send(None, pipeline="build"))
+        with pytest.raises(RefusedError) as refused:
+            await scene.send("tester", run=run, choices={"tester": Choice(values={"model": "huge"})})
+        assert refused.value.code == "choice-by-run"
+
+
+async def test_an_agent_that_became_resident_is_what_it_is_for_every_chain(scene: Scene) -> None:
+    async with scene.tower(agent("coder", model="small", resident=True)):
+        factory = scene.now.factory
+        assert factory.agent_in("coder", None, {"coder": Choice(values={"model": "huge"})}).model == "small"
 
 
 async def test_a_chain_whose_pipeline_is_gone_is_held_and_says_so(scene: Scene) -> None:

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tower.core.choices import Choice
 from tower.core.drawing.mermaid import flowchart
 from tower.core.drawing.svg import picture
 from tower.core.drawing.text import mermaid, one_line, width, xml
 from tower.core.factory import Access, Agent, Factory, Runner, Settings
 from tower.core.factory_map import FactoryMap, LinkKind, document, factory_map
-from tower.core.pipelines import Choice, Pipeline
+from tower.core.pipelines import Pipeline
 from tower.core.prompts import Prompt
 from tower.core.routes import Join, JoinKind, Route, RouteMode
 

@@ -21,12 +21,13 @@ from tower.core.accounts import HelpRequest, Report
 from tower.core.budget import Window
 from tower.core.callers import Caller
 from tower.core.chain import ChainState
+from tower.core.choices import Choice
 from tower.core.circuit import Circuit
 from tower.core.consequences import Change, Consequence, ProcessChange
 from tower.core.errors import TowerError
 from tower.core.factory import Agent, Factory, Reserve, Runner, Settings
 from tower.core.joins import Barrier, Delivery
-from tower.core.pipelines import Choice, Flag, Pipeline
+from tower.core.pipelines import Flag, Pipeline
 from tower.core.prompts import Prompt
 from tower.core.records import Event, Flight, Itinerary, Process, Run, Sender, WorktreeRecord
 from tower.core.residence import Residence

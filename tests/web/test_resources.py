@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tower.control import sending
+from tower.core.choices import Choice
 from tower.core.errors import (
     BusyError,
     ConflictError,
@@ -114,6 +115,17 @@ def test_sending_into_a_pipeline(door: Served) -> None:
     assert answer.status == 202
     ((_, _, given),) = door.verbs.calls
     assert given["request"] == sending.Request(pipeline="build", flags={"deep": True})
+
+
+def test_sending_with_choices(door: Served) -> None:
+    asked = {"coder": {"model": "huge", "effort": None, "args": ["-c", "--deep"]}, "tester": {"context": "1m"}}
+    answer = door.ask("POST", "/flights", SEND | {"choices": asked})
+    assert answer.status == 202
+    ((_, _, given),) = door.verbs.calls
+    assert given["request"].choices == {
+        "coder": Choice(values={"model": "huge", "effort": None}, args=("-c", "--deep")),
+        "tester": Choice(values={"context": "1m"}),
+    }
 
 
 @pytest.mark.parametrize(
@@ -255,6 +267,10 @@ def test_what_the_framework_refuses_is_a_problem_document(
     [
         ({"too": 1, "body": 5}, "body: input should be a valid string; too: extra inputs are not permitted"),
         (SEND | {"flags": {"deep": 1}}, "flags.deep: input should be a valid boolean"),
+        (SEND | {"choices": {"coder": {"modle": "x"}}}, "choices.coder.modle: extra inputs are not permitted"),
+        (SEND | {"choices": {"coder": {"model": ""}}}, "choices.coder.model: string should have at least 1 character"),
+        (SEND | {"choices": {"coder": {"effort": "huge"}}}, "choices.coder.effort: input should be 'none', 'minimal'"),
+        (SEND | {"choices": {"coder": {"args": ["a\0b"]}}}, "choices.coder.args.0: value error, holds a zero byte"),
         (SEND | {"too": 1}, "too: extra inputs are not permitted"),
         (SEND | {"priority": "high"}, "priority: input should be a valid integer"),
         (SEND | {"priority": True}, "priority: input should be a valid integer"),

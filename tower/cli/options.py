@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,14 @@ config = click.option(
 )
 flags = click.option(
     "--flag", "flags", multiple=True, metavar="NAME=BOOL", help="A flag of the pipeline, for the whole chain."
+)
+
+choose = click.option(
+    "--choose",
+    "chosen",
+    multiple=True,
+    metavar="AGENT.KEY=VALUE",
+    help="What this chain asks of AGENT in place of its own: model, effort, context (empty for none), or one of args.",
 )
 
 
@@ -61,6 +69,26 @@ def config_path(given: str) -> Path:
 def flag_values(given: tuple[str, ...]) -> dict[str, bool]:
     """What `--flag NAME`, `NAME=true` and `NAME=false` say. Raises `BadParameter` for any other value."""
     return dict(map(_flag, given))
+
+
+def choices(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """What `--choose AGENT.KEY=VALUE` asks of each agent; `args` adds one. Raises `BadParameter` for other words."""
+    from tower.core.choices import KEYS
+
+    asked: dict[str, dict[str, Any]] = {}
+    for text in given:
+        place, is_given, value = text.partition("=")
+        agent, _, key = place.rpartition(".")
+        if not (agent and is_given and key in (*KEYS, "args")):
+            raise click.BadParameter(
+                f"{text!r} is not AGENT.KEY=VALUE with a KEY of {', '.join(KEYS)} or args", param_hint="'--choose'"
+            )
+        of_agent = asked.setdefault(agent, {})
+        if key == "args":
+            of_agent.setdefault(key, []).append(value)
+        else:
+            of_agent[key] = value or None
+    return asked
 
 
 def _flag(text: str) -> tuple[str, bool]:

@@ -16,7 +16,8 @@ from tower.config.problems import Findings
 from tower.config.runners import check_placeholders
 from tower.config.tables import Tables
 from tower.config.ways import PipelineTable, RouteTable
-from tower.core.pipelines import Choice, Flag, Pipeline
+from tower.core.choices import KEYS, Choice
+from tower.core.pipelines import Flag, Pipeline
 from tower.core.routes import Join, JoinKind, Route, RouteMode
 
 _SHOWN: Final = 10
@@ -128,7 +129,7 @@ def _pipeline(name: str, table: PipelineTable, tables: Tables, findings: Finding
         if _known([agent], place, "agent", tables.agent_names, findings):
             _check_choice(agent, place, tables, findings)
         check_placeholders(choice.args, (*place, "args"), findings)
-        values = choice.model_dump(exclude_unset=True, include={"model", "effort", "context"})
+        values = choice.model_dump(exclude_unset=True, include=set(KEYS))
         choices[agent] = Choice(values=values, args=choice.args)
     return Pipeline(
         name=name,

@@ -15,9 +15,10 @@ from pydantic import BaseModel
 from tower.config.overrides import LayoverTable
 from tower.config.schema import AgentTable, DefaultsTable, RunnerTable
 from tower.config.tables import TOP
+from tower.core.choices import Choice
 from tower.core.costs import MICROS, Rate
 from tower.core.factory import Agent, Factory, Runner, Settings, Skill
-from tower.core.pipelines import Choice, Pipeline
+from tower.core.pipelines import Pipeline
 from tower.core.prompts import Prompt
 from tower.core.routes import Route
 

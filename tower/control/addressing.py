@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tower.core.callers import Caller
+from tower.core.choices import Choice
 from tower.core.errors import InvalidError, NotFoundError, RefusedError
 from tower.core.factory import Agent, Factory
 from tower.core.pipelines import MAX_PRIORITY, Pipeline, flags_of
+from tower.core.placeholders import ARGS, IN_COMMANDS, unknown_names
 
 MAX_KEY: Final = 200
 MAX_NAME: Final = 200
@@ -28,6 +30,8 @@ class Request:
     pipeline: str | None = None
     flags: Mapping[str, bool] = field(default_factory=dict)
     """Of the pipeline, those that are not to have their default."""
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    """Agent -> what is asked of it in the chain that this opens."""
     name: str | None = None
     key: str | None = None
     priority: int | None = None
@@ -48,6 +52,7 @@ class Message:
     pipeline: str | None = None
     flags: Mapping[str, bool] = field(default_factory=dict)
     """The value of every flag that the pipeline declares."""
+    choices: Mapping[str, Choice] = field(default_factory=dict)
 
     @property
     def to(self) -> str:
@@ -58,11 +63,12 @@ class Message:
 def address(factory: Factory, caller: Caller, request: Request) -> Message:
     """What a request comes to.
 
-    Raises `InvalidError` (body, key, name, priority, flags out of bounds), `NotFoundError` (no such agent or
-    pipeline), `RefusedError` (no way in).
+    Raises `InvalidError` (body, key, name, priority, flags, choices out of bounds), `NotFoundError` (no such agent or
+    pipeline), `RefusedError` (no way in, or a run that chooses).
     """
     way_in = _way_in(factory, caller, request)
     flags = flags_of(way_in, request.flags)
+    _check_choices(factory, caller, request.choices)
     body = request.body if request.body is not None or way_in is None else way_in.body
     _check(request, body or "", factory.settings.max_body_bytes)
     agent = _receiver(factory, way_in.entry if way_in else request.to or "")
@@ -77,6 +83,7 @@ def address(factory: Factory, caller: Caller, request: Request) -> Message:
         not_before=request.not_before,
         pipeline=way_in.name if way_in else None,
         flags=flags,
+        choices=request.choices,
     )
 
 
@@ -97,6 +104,40 @@ def _way_in(factory: Factory, caller: Caller, request: Request) -> Pipeline | No
     if way_in is None:
         raise unknown_pipeline(factory, request.pipeline)
     return way_in
+
+
+def _check_choices(factory: Factory, caller: Caller, choices: Mapping[str, Choice]) -> None:
+    """Whoever starts a chain chooses for it; what is chosen must be able to have an effect."""
+    if choices and not caller.is_person:
+        raise RefusedError(
+            "choice-by-run",
+            "cannot choose how agents run from within a run: whoever started the chain chose for all of it",
+            "send without `choices`; each agent runs as its operator has set it",
+        )
+    for name, choice in choices.items():
+        sentence = f"cannot choose for {name[:80]!r}"
+        agent = factory.agents.get(name)
+        if agent is None:
+            raise unknown_agent(factory, name)
+        if agent.resident:
+            raise InvalidError(
+                "choice-for-resident",
+                f"{sentence}: it is resident, and one process of it serves all chains",
+                f"change [agents.{name}] in the configuration, or name an agent that is not resident",
+            )
+        not_filled = unknown_names(choice.args) or tuple(ARGS[1:-1] for word in choice.args if ARGS in word)
+        if not_filled:
+            raise InvalidError(
+                "bad-placeholder",
+                f"{sentence} an argument with {{{not_filled[0][:80]}}}, which nothing fills in",
+                f"arguments may hold {', '.join(sorted(f'{{{it}}}' for it in IN_COMMANDS if it != ARGS[1:-1]))}",
+            )
+
+
+def unknown_agent(factory: Factory, name: str) -> NotFoundError:
+    """The error for a name that no agent has."""
+    known = ", ".join(sorted(factory.agents)) or "none"
+    return NotFoundError("unknown-agent", f"cannot find an agent called {name[:80]!r}", f"there are: {known}")
 
 
 def unknown_pipeline(factory: Factory, name: str) -> NotFoundError:
@@ -134,8 +175,7 @@ def _check(request: Request, body: str, max_body: int) -> None:
 def _receiver(factory: Factory, name: str) -> Agent:
     agent = factory.agents.get(name)
     if agent is None:
-        known = ", ".join(sorted(factory.agents)) or "none"
-        raise NotFoundError("unknown-agent", f"cannot find an agent called {name[:80]!r}", f"there are: {known}")
+        raise unknown_agent(factory, name)
     if not agent.enabled:
         raise RefusedError(
             "disabled",

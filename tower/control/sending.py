@@ -80,14 +80,15 @@ def _from_person(tower: Tower, caller: Caller, message: Message, connection: Con
         _check_same_way(message, earlier, connection)
         return Sent(flight=earlier, duplicate=True)
     _check_pending(message.agent, connection)
-    chain = replace(_fresh_chain(tower, message), pipeline=message.pipeline, flags=message.flags)
-    return _open(tower, sender, chain, message, connection)
+    return _open(tower, sender, _fresh_chain(tower, message), message, connection)
 
 
 def _check_same_way(message: Message, earlier: Flight, connection: Connection) -> None:
     chain = itineraries.get(connection, earlier.itinerary)
-    if chain is not None and (chain.pipeline, chain.flags) != (message.pipeline, message.flags):
-        raise _reused(message, earlier, "way in, or for other flags")
+    if chain is None:
+        return
+    if (chain.pipeline, chain.flags, chain.choices) != (message.pipeline, message.flags, message.choices):
+        raise _reused(message, earlier, "way in, or for other flags or choices")
 
 
 def _fresh_chain(tower: Tower, message: Message) -> Itinerary:
@@ -96,6 +97,9 @@ def _fresh_chain(tower: Tower, message: Message) -> Itinerary:
         id=tower.new_id(ids.ITINERARY),
         created_at=tower.clock(),
         name=message.name,
+        pipeline=message.pipeline,
+        flags=message.flags,
+        choices=message.choices,
         max_hops=settings.max_hops,
         max_runs=settings.max_runs,
         fuel_limit=message.agent.fuel,
@@ -156,7 +160,7 @@ def _hops_left(woken_by: Iterable[Flight], agent: Agent) -> int:
 
 
 def _spawned(tower: Tower, parent: Itinerary, message: Message) -> Itinerary:
-    """A chain with fresh budgets, opened by a run; it keeps the scope and the flags of the chain that opened it."""
+    """A chain with fresh budgets, opened by a run; it keeps scope, flags and choices of the one that opened it."""
     settings = tower.factory.settings
     if parent.spawn_generation >= settings.max_spawn_generations:
         raise RefusedError(
@@ -170,6 +174,7 @@ def _spawned(tower: Tower, parent: Itinerary, message: Message) -> Itinerary:
         _fresh_chain(tower, message),
         pipeline=parent.pipeline,
         flags=parent.flags,
+        choices=parent.choices,
         narrowing=parent.narrowing,
         spawn_generation=parent.spawn_generation + 1,
         parent=parent.id,

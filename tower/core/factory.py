@@ -7,10 +7,11 @@ everything about itself. Paths are absolute. Durations are seconds, sizes are by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
+from tower.core.choices import SENDER, Choice, chosen
 from tower.core.costs import Rate
 from tower.core.pipelines import Pipeline
 from tower.core.prompts import Prompt
@@ -294,17 +295,18 @@ class Factory:
             (route for route in self.routes if (route.sender, route.receiver) == ends and route.serves(scope)), None
         )
 
-    def agent_in(self, name: str, pipeline: str | None) -> Agent:
-        """An agent as the chains of a pipeline have it. Raises `KeyError` for an agent that there is not."""
+    def agent_in(self, name: str, pipeline: str | None, choices: Mapping[str, Choice] | None = None) -> Agent:
+        """An agent as a chain has it: what was chosen for the chain beats its pipeline, which beats the agent's own.
+
+        A resident is what it is for every chain. Raises `KeyError` for an agent that there is not.
+        """
         agent = self.agents[name]
-        way_in = self.pipelines.get(pipeline or "")
-        choice = None if way_in is None else way_in.choices.get(name)
-        if choice is None:
+        if agent.resident:
             return agent
-        changes: dict[str, Any] = dict(choice.values)
-        if choice.args:
-            changes["args"] = (*agent.args, *choice.args)
-        return replace(agent, **changes, origins={**agent.origins, **dict.fromkeys(changes, f"pipeline {pipeline}")})
+        way_in = self.pipelines.get(pipeline or "")
+        if way_in is not None:
+            agent = chosen(agent, way_in.choices.get(name), f"pipeline {pipeline}")
+        return agent if choices is None else chosen(agent, choices.get(name), SENDER)
 
     def peers(self, sender: str, scope: Scope) -> tuple[str, ...]:
         """Names that `sender` may send to in a chain of this scope, sorted."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tower.core.choices import Choice
 from tower.core.errors import InvalidError
 
 MAX_PRIORITY: Final = 100
@@ -21,16 +22,6 @@ class Flag:
 
     default: bool = False
     description: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What the chains of one pipeline ask of an agent's runner in place of the agent's own."""
-
-    values: Mapping[str, str | None] = field(default_factory=dict)
-    """`model`, `effort` and `context`, where they are set; None is an explicit none."""
-    args: tuple[str, ...] = ()
-    """Added after the agent's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

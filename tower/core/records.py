@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tower.core.choices import Choice
 from tower.core.routes import Scope
 from tower.core.states import Cause, FlightState, HeldReason, Interruption, Outcome, RunState
 
@@ -85,6 +86,8 @@ class Itinerary:
     name: str | None = None
     pipeline: str | None = None
     flags: Mapping[str, bool] = field(default_factory=dict)
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    """Agent -> what the sender asked of it for this chain."""
     fuel_spent: int = 0
     fuel_reserved: int = 0
     runs_started: int = 0

@@ -112,7 +112,7 @@ async def prepare(tower: Tower, factory: Factory, flight: Flight, chain: Itinera
 
     Returns a hold when the run could not start, and None when its resident takes no turn just now after all.
     """
-    agent = factory.agent_in(flight.receiver, chain.pipeline)
+    agent = factory.agent_in(flight.receiver, chain.pipeline, chain.choices)
     runner = factory.runners[agent.runner]
     turn = None
     if agent.resident:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 
 from tower.core.chain import ChainFacts
+from tower.core.choices import as_document, from_document
 from tower.core.records import Itinerary
 from tower.core.states import FlightState, HeldReason, Outcome
 from tower.store.accounts import waits_for_help
@@ -15,14 +16,15 @@ from tower.store.database import Connection, row, rows
 def insert(connection: Connection, itinerary: Itinerary) -> None:
     """Write a new chain."""
     connection.execute(
-        "INSERT INTO itineraries (id, created_at, name, pipeline, flags, max_hops, max_runs, fuel_limit,"
-        " spawn_generation, parent, narrowing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO itineraries (id, created_at, name, pipeline, flags, choices, max_hops, max_runs, fuel_limit,"
+        " spawn_generation, parent, narrowing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             itinerary.id,
             itinerary.created_at,
             itinerary.name,
             itinerary.pipeline,
             json.dumps(dict(itinerary.flags)),
+            json.dumps(as_document(itinerary.choices)),
             itinerary.max_hops,
             itinerary.max_runs,
             itinerary.fuel_limit,
@@ -93,6 +95,7 @@ def _itinerary(found: sqlite3.Row) -> Itinerary:
         name=found["name"],
         pipeline=found["pipeline"],
         flags=json.loads(found["flags"]),
+        choices=from_document(json.loads(found["choices"])),
         max_hops=found["max_hops"],
         max_runs=found["max_runs"],
         fuel_limit=found["fuel_limit"],

@@ -29,13 +29,14 @@ Door = Annotated[Control, Depends(_control)]
 Asking = Annotated[Caller, Depends(_caller)]
 
 
-def _whole_characters(text: str) -> str:
+def whole_characters(text: str) -> str:
+    """Text that UTF-8 can hold. Raises `ValueError` for any other, in words for whoever sent it."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("holds half a character (a lone surrogate), which is no text")
     return text
 
 
-Text = Annotated[str, AfterValidator(_whole_characters)]
+Text = Annotated[str, AfterValidator(whole_characters)]
 """JSON can write what no UTF-8 can hold, and what could not be stored."""
 
 Identity = Annotated[str, Path(max_length=80, description="an id, or any end of one that fits nothing else")]

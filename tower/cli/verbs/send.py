@@ -60,6 +60,7 @@ _DASHES = 'A BODY that begins with a dash comes after --: tower send AGENT -- "-
 @click.argument("body", required=False)
 @click.option("-p", "--pipeline", metavar="NAME", help="Send into this pipeline, in place of AGENT.")
 @options.flags
+@options.choose
 @click.option("--key", metavar="KEY", help="Send once: the same key with the same body names the same flight.")
 @click.option("--name", metavar="NAME", help="Name of the itinerary (chain), for people.")
 @click.option("--priority", type=int, metavar="N", help="Higher goes first; the pipeline's or 0 if not given.")
@@ -73,10 +74,11 @@ def command(
     agent: str | None,
     body: str | None,
     flags: tuple[str, ...],
+    chosen: tuple[str, ...],
     at: str | None,
     after: str | None,
     wait: bool,
-    **choices: str | int | None,
+    **others: str | int | None,
 ) -> int:
     """Send a flight (message) to AGENT, or into a pipeline; BODY is the text, - for standard input, or @FILE.
 
@@ -86,7 +88,8 @@ def command(
     """
     api = options.reach(socket)
     said = None if body is None else bodies.text(body)
-    request = {"to": agent, "body": said, "flags": options.flag_values(flags) or None, **choices}
+    request: dict[str, Any] = {"to": agent, "body": said, "flags": options.flag_values(flags) or None, **others}
+    request["choices"] = options.choices(chosen) or None
     request["not_before"] = _not_before(at, after)
     accepted = _accepted(api, {key: value for key, value in request.items() if value is not None})
     if not quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +52,8 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     if itinerary["pipeline"]:
         flags = (f"{name}={str(value).lower()}" for name, value in itinerary["flags"].items())
         yield "pipeline", " ".join((itinerary["pipeline"], *flags))
+    for agent, asked in itinerary["choices"].items():
+        yield "chosen", f"{agent}: {_asked(asked)}"
     if itinerary["parent"]:
         yield "opened by", itinerary["parent"]
     yield "state", itinerary["state"]
@@ -64,6 +67,12 @@ def _itinerary(itinerary: dict[str, Any]) -> Pairs:
     for join in itinerary["joins"]:
         if join["words"]:
             yield "join", join["words"]
+
+
+def _asked(choice: dict[str, Any]) -> str:
+    """What the sender asked of an agent; a model that was taken away is said as well."""
+    values = (f"{key} {choice[key] or 'none'}" for key in choice if key != "args")
+    return ", ".join((*values, *(("args " + " ".join(map(shlex.quote, choice["args"])),) if choice["args"] else ())))
 
 
 def _fuel(fuel: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tower.config.problems import Problem
 from tower.control.views.plain import View, dollars, moment
 from tower.core.budget import Window
+from tower.core.choices import as_document
 from tower.core.circuit import Circuit
 from tower.core.consequences import Consequence
 from tower.core.factory import Agent, Reserve
@@ -56,7 +57,7 @@ def pipeline(record: Pipeline) -> View:
         "flags": {
             name: {"default": flag.default, "description": flag.description} for name, flag in record.flags.items()
         },
-        "agents": {name: dict(choice.values) | {"args": list(choice.args)} for name, choice in record.choices.items()},
+        "agents": as_document(record.choices),
     }
 
 

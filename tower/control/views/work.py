@@ -9,6 +9,7 @@ from tower.control.views.plain import View, dollars, moment
 from tower.core import costs
 from tower.core.accounts import HelpRequest, Report
 from tower.core.chain import ChainState
+from tower.core.choices import as_document
 from tower.core.joins import Barrier, Standing
 from tower.core.records import Event, Flight, Itinerary, Process, Run, WorktreeRecord
 
@@ -111,6 +112,7 @@ def itinerary(record: Itinerary, state: ChainState, charged: list[tuple[int | No
         "name": record.name,
         "pipeline": record.pipeline,
         "flags": dict(record.flags),
+        "choices": as_document(record.choices),
         "parent": record.parent,
         "state": state,
         "created_at": moment(record.created_at),

@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from tower.config.values import EffortLevel
 from tower.control import sending
+from tower.core.choices import KEYS, Choice
 from tower.core.states import FlightState
 from tower.web import shapes
-from tower.web.door import Asking, Door, Identity, Json, Text
+from tower.web.door import Asking, Door, Identity, Json, Text, whole_characters
 
 router = APIRouter(prefix="/flights", tags=["flights"])
 
@@ -31,6 +33,30 @@ def _moment(text: Any) -> float:
 Moment = Annotated[float, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 
 
+def _argument(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a zero byte, which no program can be told")
+    return whole_characters(text)
+
+
+Word = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_argument)]
+
+
+class Choose(BaseModel):
+    """What to ask of an agent in the chain that a flight opens; a key that is absent is the agent's, null is none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: Word | None = None
+    effort: EffortLevel | None = None
+    context: Word | None = None
+    args: list[Word] = Field(default_factory=list, max_length=1000, description="added after the agent's")
+
+    def choice(self) -> Choice:
+        """As the verbs take it."""
+        return Choice(values=self.model_dump(exclude_unset=True, include=set(KEYS)), args=tuple(self.args))
+
+
 class Send(BaseModel):
     """A flight to send."""
 
@@ -39,6 +65,9 @@ class Send(BaseModel):
     to: Text | None = Field(default=None, max_length=200, description="the agent, or give a pipeline")
     pipeline: Text | None = Field(default=None, max_length=200, description="the named way in, in place of an agent")
     flags: dict[Text, bool] = Field(default_factory=dict, max_length=1000, description="of the pipeline")
+    choices: dict[Text, Choose] = Field(
+        default_factory=dict, max_length=1000, description="agent to what is asked of it in the chain that this opens"
+    )
     body: Text | None = Field(
         default=None, description="UTF-8 text, at most `max_body_bytes`; by default what the pipeline says"
     )
@@ -71,6 +100,7 @@ async def send(wanted: Send, door: Door, caller: Asking) -> Json:
         to=wanted.to,
         pipeline=wanted.pipeline,
         flags=wanted.flags,
+        choices={name: asked.choice() for name, asked in wanted.choices.items()},
         body=wanted.body,
         name=wanted.name,
         key=wanted.key,

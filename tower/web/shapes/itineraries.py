@@ -8,6 +8,7 @@ from tower.core.joins import Standing
 from tower.web.shapes.base import Shape, Time
 from tower.web.shapes.flights import Flight
 from tower.web.shapes.help import HelpRequest
+from tower.web.shapes.pipelines import Choice
 from tower.web.shapes.runs import Run
 
 
@@ -27,6 +28,7 @@ class Itinerary(Shape):
     name: str | None
     pipeline: str | None
     flags: dict[str, bool] = Field(description="of its pipeline; they hold for the whole chain")
+    choices: dict[str, Choice] = Field(description="agent to what its sender chose for it, over the agent's own")
     parent: str | None = Field(description="the itinerary from which a run opened this one")
     state: str = Field(description="working, held, waiting, stalled, halted, finished, cancelled or interrupted")
     created_at: Time
