@@ -135,7 +135,7 @@ def _read(
         check_reach(factory, tables, findings)
         check_choices(factory, findings)
         check_writers(factory, tables, findings)
-        money.check_money(factory, findings)
+        money.check_money(factory, tables, findings)
         check_slots(agents, settings.max_concurrent_runs, findings)
     return factory, frozenset(included.watched | library.watched)
 
