@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("tower", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tower")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it puts into the background so, and every process under it would ignore the interrupts that
+    # tests send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

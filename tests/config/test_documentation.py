@@ -92,7 +92,7 @@ def test_no_key_is_both_accepted_and_refused() -> None:
 EXAMPLES = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
 
 AROUND = {
-    "[runners.mine]": 'command = ["a", "{model}", "{effort}"]',
+    "[runners.mine]": 'command = ["a", "{model}", "{effort}"]\nassume_usd = 0',
     "[runners.other]": 'command = ["a", "{model}"]',
     **{f"[agents.{name}]": 'description = "d"\nrunner = "mine"\nprompt = "x"\nentry = true' for name in AGENTS},
 }

@@ -24,6 +24,17 @@ entry = true
 access = "read-only"
 """
 
+CHOOSY = """
+[runners.mine]
+command = ["echo", "{model}"]
+[agents.one]
+description = "Says how it was asked"
+runner = "mine"
+model = "none"
+prompt = "Go."
+entry = true
+"""
+
 
 def test_an_edit_adds_an_agent_without_touching_what_runs(daemon: Daemon) -> None:
     gate = daemon.folder / "gate"
@@ -260,6 +271,7 @@ def test_files_that_a_prompt_includes_are_followed(daemon: Daemon) -> None:
 
 
 def test_no_edit_touches_a_process_that_runs(daemon: Daemon) -> None:
+    """B061: an edit of anything at all, and what runs has its pid."""
     gate = daemon.folder / "gate"
     agents = "".join(SLOW.format(gate=gate).replace("agents.slow", f"agents.slow{number}") for number in range(5))
     daemon.configure(agents, defaults="max_concurrent_runs = 5")
@@ -283,6 +295,7 @@ def test_no_edit_touches_a_process_that_runs(daemon: Daemon) -> None:
 
 
 def test_a_busy_agent_that_is_removed_ends_its_run_while_others_go_on(daemon: Daemon) -> None:
+    """B062: nobody waits for it."""
     gate = daemon.folder / "gate"
     daemon.configure(SLOW.format(gate=gate) + ONE.format(answer="on"))
     daemon.start()
@@ -294,3 +307,17 @@ def test_a_busy_agent_that_is_removed_ends_its_run_while_others_go_on(daemon: Da
     assert daemon.flight(busy)["state"] == "running"
     gate.touch()
     assert daemon.landed(busy)["outcome"] == "succeeded"
+
+
+def test_what_a_sender_chooses_reaches_the_program_and_is_shown(daemon: Daemon) -> None:
+    daemon.configure(CHOOSY)
+    daemon.start()
+    chosen = ("--choose", "one.model=large", "--choose", "one.args=--deep well")
+    first = daemon.tower("send", "one", "go", *chosen).stdout.strip()
+    assert daemon.answer(daemon.landed(first)["runs"][0]["id"]) == "large --deep well"
+    assert daemon.tower("send", "--wait", "one", "go").stdout == "none\n"
+    story = daemon.tower("show", daemon.flight(first)["itinerary"])
+    assert "chosen" in story.stdout
+    assert "one: model large, args '--deep well'" in story.stdout
+    refused = daemon.tower("send", "two", "go", "--choose", "onne.model=large")
+    assert (refused.returncode, "cannot find an agent called" in refused.stderr) == (1, True)

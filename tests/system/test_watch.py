@@ -109,6 +109,7 @@ def by_sed(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("save", [by_rename, by_backup, in_place, by_sed])
 async def test_every_save_of_an_editor_is_seen(tmp_path: Path, save: Callable[[Path, str], None]) -> None:
+    """B059."""
     path = tmp_path / "layover.toml"
     path.write_text("one\n")
     async with watching(tmp_path) as seen:
@@ -230,6 +231,7 @@ def _refuse(*_: object, **__: object) -> None:
 @pytest.mark.usefixtures("_no_inotify")
 @pytest.mark.parametrize("save", [by_rename, by_backup, in_place])
 async def test_without_watches_the_folders_are_listed(tmp_path: Path, save: Callable[[Path, str], None]) -> None:
+    """B066: as where the limit of inotify is used up."""
     path = tmp_path / "layover.toml"
     path.write_text("one\n")
     async with watching(tmp_path) as seen:
@@ -313,6 +315,7 @@ def may_make_namespaces() -> bool:
 @pytest.mark.skipif(not may_make_namespaces(), reason="limits of its own need a user namespace")
 @pytest.mark.parametrize("limit", ["max_inotify_watches", "max_inotify_instances"])
 def test_the_real_limits(tmp_path: Path, limit: str) -> None:
+    """B066."""
     script = f'echo 0 > /proc/sys/user/{limit} && exec "$@"'
     argv = ["unshare", "-Ur", "sh", "-c", script, "sh", sys.executable, "-c", WATCH_ONCE, str(tmp_path)]
     shown = subprocess.run(argv, capture_output=True, text=True)

@@ -75,8 +75,8 @@ def _check_room(factory: Factory, findings: Findings) -> None:
 
 def _is_bounded(tables: Tables) -> bool:
     """Whether the file itself says how much may be spent: the built-in bounds are nobody's decision."""
-    said = (tables.reserve, tables.defaults, *tables.agents.values())
-    return any("fuel_usd" in one.value.model_fields_set for one in said)
+    agents = (checked.value for checked in tables.agents.values())
+    return any("fuel_usd" in said.model_fields_set for said in (tables.reserve.value, tables.defaults.value, *agents))
 
 
 def _check_sources(factory: Factory, tables: Tables, findings: Findings) -> None:

@@ -25,6 +25,7 @@ def command() -> None:
 @command.command("show")
 @options.config
 @click.argument("agent", required=False)
+@click.option("--resolved", is_flag=True, expose_value=False, help="With everything inherited; it always is.")
 @options.as_json
 def show(config: str, agent: str | None, as_json: bool) -> None:
     """Print what a configuration file comes to, as TOML: every value in the units of the file, and whether the file, a
