@@ -1,8 +1,8 @@
-"""`python -m tests.crash [points] [calls] [power] [--sample] [--only TEXT] [--each] [--jobs N]`, from the root of the
-repository.
+"""`python -m tests.crash [KIND...] [--sample] [--only TEXT] [--each] [--jobs N]`, from the root of the repository.
 
-Prints a Markdown table for each kind (all three when none is named); what did not hold goes to standard error, and the
-exit code is 1 when there is any. `--only` makes pieces of what takes long: `calls --only full-disk`.
+Kinds are points, residents, calls, power; all of them when none is named. Prints a Markdown table for each; what did
+not hold goes to standard error, and the exit code is 1 when there is any. `--only` makes pieces of what takes long:
+`calls --only full-disk`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 # As pytest does it for the tests here.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from crash import calls, matrix, power
+from crash import calls, matrix, power, residents
 from tower.core.failpoint import KEEPER_NAMES, NAMES
 
-KINDS: dict[str, Any] = {"points": matrix, "calls": calls, "power": power}
+KINDS: dict[str, Any] = {"points": matrix, "residents": residents, "calls": calls, "power": power}
 
 
 def main(arguments: list[str]) -> int:
@@ -34,14 +34,14 @@ def main(arguments: list[str]) -> int:
     failed = False
     for name in given.kinds or KINDS:
         kind = KINDS[name]
-        reason = None if kind is matrix else kind.why_not()
+        reason = None if kind in (matrix, residents) else kind.why_not()
         if reason:
             print(f"{name}: left out, since {reason}\n", flush=True)
             continue
         results: list[Any] = []
         with ThreadPoolExecutor(given.jobs) as pool:
             played = _collected(pool.map(kind.play, _chosen(name, given.only, sample=given.sample)), results)
-            rows = matrix.summary if kind is matrix and not given.each else kind.table
+            rows = kind.table if given.each or kind in (calls, power) else matrix.summary
             for row in rows(played):
                 print(row, flush=True)
         print(flush=True)
@@ -52,6 +52,8 @@ def main(arguments: list[str]) -> int:
 def _chosen(name: str, only: str, *, sample: bool) -> list[Any]:
     if name == "points":
         every = matrix.sample([*NAMES, *KEEPER_NAMES]) if sample else matrix.cells()
+    elif name == "residents":
+        every = residents.sample() if sample else residents.cells()
     elif name == "calls":
         every = calls.sample() if sample else calls.every()
     else:

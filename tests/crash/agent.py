@@ -1,9 +1,9 @@
 """The agent of the crash tests: it does things in the world outside, where no restart can take them back.
 
-usage: agent.py WORLD [RECEIVER...]. Its diary in the folder WORLD is what the tests believe: each line one fact,
-appended by one write. If there is a RECEIVER it leaves a child in a session of its own behind, and sends until it is
-answered, as a careful program does. It reports what it cost, and ends when the file WORLD/gate is there. Standard
-library only.
+usage: agent.py WORLD [RECEIVER...]. With LAYOVER_PROTOCOL=jsonl it stays, and does so in each turn. Its diary in the
+folder WORLD is what the tests believe: each line one fact, appended by one write. If there is a RECEIVER it leaves a
+child in a session of its own behind, and sends until it is answered, as a careful program does. It reports what it
+cost, and ends when the file WORLD/gate is there. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,11 +20,29 @@ PATIENCE = 25.0
 """Seconds that it asks for an answer, and waits at the gate."""
 
 
+REPORT = {"model": "crash-1", "tokens_in": 10, "tokens_out": 1, "cost_usd": COST_USD}
+
+
 def main(world: str, *receivers: str) -> int:
-    run = os.environ["LAYOVER_RUN_ID"]
-    chain = os.environ["LAYOVER_ITINERARY"] + "/" + os.environ["LAYOVER_AGENT"]
+    if os.environ.get("LAYOVER_PROTOCOL") == "jsonl":
+        return stay(world, receivers)
+    work(world, receivers, os.environ["LAYOVER_RUN_ID"], os.environ["LAYOVER_ITINERARY"])
+    print("all done", flush=True)
+    return 0
+
+
+def stay(world: str, receivers: tuple[str, ...]) -> int:
+    for line in sys.stdin:
+        told = json.loads(line)
+        work(world, receivers, told["run"], told["itinerary"])
+        print(json.dumps({"type": "result", "turn": told["turn"], "answer": "all done", **REPORT}), flush=True)
+    return 0
+
+
+def work(world: str, receivers: tuple[str, ...], run: str, itinerary: str) -> None:
+    chain = itinerary + "/" + os.environ["LAYOVER_AGENT"]
     for other, pid, ticks in before_me(world, chain):
-        if is_alive(pid, ticks):
+        if pid != os.getpid() and is_alive(pid, ticks):
             note(world, "overlap", run, other)
     note(world, "began", run, chain, os.getpid(), ticks_of(os.getpid()), os.environ["LAYOVER_RUN_TOKEN"])
     if receivers:
@@ -35,13 +53,11 @@ def main(world: str, *receivers: str) -> int:
     for receiver in receivers:
         note(world, "sent", run, send(receiver, key=run))
     with open(os.environ["LAYOVER_REPORT"], "w") as report:
-        json.dump({"model": "crash-1", "tokens_in": 10, "tokens_out": 1, "cost_usd": COST_USD}, report)
+        json.dump(REPORT, report)
     give_up = time.monotonic() + PATIENCE
     while not os.path.exists(world + "/gate") and time.monotonic() < give_up:
         time.sleep(0.01)
     note(world, "ended", run)
-    print("all done", flush=True)
-    return 0
 
 
 def note(world: str, *words: object) -> None:

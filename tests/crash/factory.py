@@ -71,11 +71,13 @@ class Factory(Daemon):
         self.write_configuration()
 
     CONFIGURATION = CONFIGURATION
-    """Its agents and routes, with places for the program and for access."""
+    """Its agents and routes, with places for the program, its command, and for access."""
 
     def write_configuration(self) -> None:
-        program = f"cmd:exec {sys.executable} -I -S {AGENT} {self.world}"
-        agents = self.CONFIGURATION.format(program=program, access=self.access, other=OTHER[self.access])
+        command = f"exec {sys.executable} -I -S {AGENT} {self.world}"
+        agents = self.CONFIGURATION.format(
+            program=f"cmd:{command}", command=command, access=self.access, other=OTHER[self.access]
+        )
         self.configure(
             agents,
             defaults='linger_sec = 0.1\nwriters = "shared"',

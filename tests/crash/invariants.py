@@ -32,11 +32,14 @@ SELECT = "SELECT * FROM "
 
 AT_THE_TOP = re.compile(
     r"tower\.db(-wal|-shm)?|socket\.path|tower\.sock|k|hangars|snapshots|ballast|door|http\.port|\.gitignore|hangars/[a-z]+"
+    # The place of a resident whose agent is still in the configuration is kept.
+    r"|snapshots/resident-[a-z]+(/.*)?"
     # Names of trees are kept for good, and what was half written with them is not.
     r"|trees(/(?!.*(\.lock|/tmp_)).*)?"
 )
 OF_A_RUN = re.compile(
     r"payload\.md|argv\.json|start|stdout\.log|stderr\.log|exit\.json|answer\.txt|out|out/report|tmp|keeper\.error"
+    r"|turns(/[0-9]+\.(told|void))?"
 )
 
 
@@ -96,6 +99,8 @@ def examine(
     found = Findings()
     if unfinished:
         found.lost.append(f"gave up waiting for {unfinished}\n{factory.log_tail()}")
+    # Of a resident the record comes a moment after its process has gone.
+    wait_until(lambda: not list(_still_held(factory)), seconds=5)
     found.leaked += _still_held(factory)
     found.leaked += _tokens(factory)
     assert factory.process is not None
@@ -219,7 +224,11 @@ def _files(factory: Factory) -> Iterator[str]:
     for path in sorted(state.rglob("*")):
         name = str(path.relative_to(state))
         parts = name.split("/", 3)
-        known = OF_A_RUN.fullmatch(parts[3]) if len(parts) == 4 else len(parts) == 3 and parts[2].startswith("run_")
+        known = (
+            OF_A_RUN.fullmatch(parts[3])
+            if len(parts) == 4
+            else len(parts) == 3 and parts[2].startswith(("run_", "prc_"))
+        )
         if not (AT_THE_TOP.fullmatch(name) or (parts[0] == "hangars" and known)):
             yield f"{name} lies in the state folder"
     folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY)

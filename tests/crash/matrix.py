@@ -16,7 +16,10 @@ from dataclasses import dataclass
 
 from crash.factory import Client, Factory, Pump, factory, is_stopped, kill, wait_until
 from crash.invariants import Findings, examine
-from tower.core.failpoint import KEEPER_NAMES, NAMES
+from tower.core.failpoint import KEEPER_NAMES, KEEPER_TURN_NAMES, NAMES
+
+OF_KEEPERS = {*KEEPER_NAMES, *KEEPER_TURN_NAMES}
+"""Points at which a keeper stops itself, and not the tower."""
 
 TOWER, NURSERY, KEEPER, AGENT, ALL = "tower", "nursery", "keeper", "agent", "all"
 
@@ -160,7 +163,7 @@ def _crash(made: Factory, cell: Cell, *, seconds: float = 20.0, first: bool = Tr
     if TOWER in chosen:
         assert made.process is not None
         made.process.wait()
-    _go_on(made)
+    go_on(made)
     return True
 
 
@@ -169,9 +172,9 @@ def wait_at(made: Factory, point: str, passing: int, seconds: float) -> bool:
     give_up = time.monotonic() + seconds
     passed: set[int] = set()
     while time.monotonic() < give_up:
-        stopped = [pid for pid in (made.keepers() if point in KEEPER_NAMES else [made.tower_pid]) if is_stopped(pid)]
+        stopped = [pid for pid in (made.keepers() if point in OF_KEEPERS else [made.tower_pid]) if is_stopped(pid)]
         for pid in stopped:
-            if pid in passed and point in KEEPER_NAMES:
+            if pid in passed and point in OF_KEEPERS:
                 continue
             passed.add(pid)
             passing -= 1
@@ -183,7 +186,8 @@ def wait_at(made: Factory, point: str, passing: int, seconds: float) -> bool:
     return False
 
 
-def _go_on(made: Factory) -> None:
+def go_on(made: Factory) -> None:
+    """Wake whoever stopped at a point and was not killed."""
     for pid in [made.tower_pid, *made.keepers()]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
