@@ -403,6 +403,25 @@ def test_its_session_is_kept_and_offered_to_the_next_process(stay: Stay) -> None
     assert stay.turn("session")["answer"] == "talk-17 talk-17 ['--session', 'talk-17']"
 
 
+def test_a_conversation_that_cannot_be_resumed_is_given_up_once(stay: Stay) -> None:
+    """B085: the program ends when it is offered what it does not know any more."""
+    stay.start("max_turns = 1")
+    stay.turn("session")
+    stay.ready()
+    stay.program.write_text("import sys\nif sys.argv[-1] == 'talk-17':\n sys.exit('no such session')\n" + PROGRAM)
+    # Ended before it had a turn, as somebody wanted: what it was offered is offered once more, this time in vain.
+    assert stay.daemon.tower("agents", "restart", "res").returncode == 0
+    assert stay.turn("session")["answer"] == "None  []"
+    with sqlite3.connect(stay.daemon.state / "tower.db") as connection:
+        ((why,),) = connection.execute("SELECT reason FROM processes WHERE exited = 1").fetchall()
+    connection.close()
+    assert "no such session; it was to resume talk-17, and the next one begins anew" in why
+    # What that one called its conversation is offered again.
+    stay.program.write_text(PROGRAM)
+    stay.ready()
+    assert stay.turn("session")["answer"].startswith("talk-17")
+
+
 def test_a_changed_agent_gets_a_new_process_after_its_turn_and_an_unchanged_one_keeps_it(stay: Stay) -> None:
     stay.start()
     before = stay.seen()["process"]

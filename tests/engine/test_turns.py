@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from tower.core.ids import PROCESS, RUN
 from tower.core.records import RESIDENT_PROCESS, Process, Run
 from tower.core.states import Cause, FlightState, RunState
-from tower.engine import recover
+from tower.engine import recover, resident_output
 from tower.engine.tower import OpenTurn, Tower
 from tower.engine.turns import see_turn_through
 from tower.store import flights, itineraries, runs
@@ -90,5 +92,23 @@ async def test_only_what_may_have_been_told_uses_up_an_attempt(
         queued = await scene.flight(flight)
         assert (queued.state, queued.attempt) == (FlightState.QUEUED, attempt)
         assert (await scene.itinerary(flight)).runs_started == attempt - 1
+        assert ((await scene.run(flight)).started_at is not None) == is_told
         assert (await scene.process(flight)).ended_at is None
         assert tower.live == {}
+
+
+async def test_a_log_that_the_disk_does_not_give_back_holds_nothing_and_delays_nothing(scene: Scene) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async with scene.tower(STAYS, is_dispatching=False) as tower:
+        flight = await scene.send("stays")
+        turn = await left_open(tower, flight, RunState.RUNNING, Path("/nowhere"))
+        folder = tower.state.run_folder("stays", turn.live.run.process)
+        folder.mkdir(parents=True)
+        make_turns(folder)
+        (folder / "turns" / "1.told").touch()
+        scene.patch.setattr(resident_output, "read_log", fail)
+        await see_turn_through(tower, None, turn)
+        assert (await scene.flight(flight)).attempt == 2
+        assert (await scene.run(flight)).interruption == "tower_restart"

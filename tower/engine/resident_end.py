@@ -92,8 +92,13 @@ async def write_end(tower: Tower, resident: Resident) -> None:
 
 
 def _write(tower: Tower, process: Process, how: _How, after: Residence, now: float, connection: Connection) -> None:
-    runs.update_process(connection, process.id, ended_at=now, exited=how.counts, reason=how.words)
-    told = partial(tower.event, agent=process.agent, process=process.id, words=how.words)
+    words = how.words
+    if how.counts and residents.resumed_in_vain(connection, process):
+        # A program whose conversation is gone would end again and again.
+        words += f"; it was to resume {process.session}, and the next one begins anew"
+        residents.forget_sessions(connection, process.agent)
+    runs.update_process(connection, process.id, ended_at=now, exited=how.counts, reason=words)
+    told = partial(tower.event, agent=process.agent, process=process.id, words=words)
     events.append(connection, told("resident.ended", exited=how.counts, turns=process.turns))
     if after.state is ResidentState.QUARANTINED:
         residents.say(connection, process.agent, quarantined_at=now, quarantine=after.why)

@@ -12,7 +12,7 @@ from tower.engine.tower import Resident, Tower, log
 from tower.runners import jsonl
 from tower.runners.jsonl import Lines, Noise, Result, Session
 from tower.store import runs
-from tower.system.runlog import LARGEST_PAGE, read_log
+from tower.system.runlog import LARGEST_PAGE, LogChunk, read_log
 
 PAGES_AT_ONCE: Final = 8
 """Pages that are read before what they say is acted upon: a program that floods is not waited for."""
@@ -46,12 +46,21 @@ def find_result(folder: Path, begin: int, turn: int) -> Result | None:
 def _read(folder: str, lines: Lines) -> tuple[list[jsonl.Event], bool]:
     found: list[jsonl.Event] = []
     for _ in range(PAGES_AT_ONCE):
-        page = read_log(folder, "stdout", lines.at, LARGEST_PAGE)
-        if not page.data:
+        page = _page(folder, lines.at)
+        if page is None or not page.data:
             return found, True
         read = (jsonl.read(line, end) for line, end in lines.feed(page.data, page.offset))
         found += (event for event in read if event is not None)
     return found, False
+
+
+def _page(folder: str, offset: int) -> LogChunk | None:
+    """What a disk does not give back is as if it had not been printed. Raises `BusyError` for want of descriptors."""
+    try:
+        return read_log(folder, "stdout", offset, LARGEST_PAGE)
+    except OSError as error:
+        log.warning("log.unreadable", folder=folder, stream="stdout", error=str(error))
+        return None
 
 
 async def _deliver(tower: Tower, resident: Resident, event: jsonl.Event) -> None:

@@ -69,6 +69,7 @@ async def start(tower: Tower, resident: Resident) -> None:
             generation=factory.generation,
             fingerprint=fingerprint(agent, runner),
             token_sha256=hash_of(program.token),
+            session=program.session,
         )
         await tower.store.write(partial(runs.insert_process, process=process))
     except TowerError as error:

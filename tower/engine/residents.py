@@ -15,6 +15,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from tower.core import ids
 from tower.core.errors import ConflictError
 from tower.core.launch import KEEPER_PROTOCOL
 from tower.core.records import Process
@@ -33,6 +34,7 @@ from tower.store import events, residents, runs
 from tower.store.database import Connection
 from tower.system.keeperlink import Ending, Exited, Gone, Grew, KeeperLink, Turn
 from tower.system.runlog import log_size
+from tower.system.workspace import remove_folder
 
 DEFECT_SEC: Final = 5.0
 """Pause before a resident whose task failed by a defect is looked at anew."""
@@ -49,6 +51,7 @@ async def adopt_open(tower: Tower) -> None:
         return residents.open_processes(connection), [(run, runs.process(connection, run.process)) for run in turns]
 
     processes, turns = await tower.store.read(read)
+    await _remove_unrecorded(tower)
     tower.paused |= await standing.paused(tower)
     for process in processes:
         resident = await _known(tower, process.agent)
@@ -70,6 +73,15 @@ async def adopt_open(tower: Tower) -> None:
             await see_turn_through(tower, None, turn)
     for resident in tower.residents.values():
         tower.tasks.start_soon(look_after, tower, resident, name=f"resident {resident.name}")
+
+
+async def _remove_unrecorded(tower: Tower) -> None:
+    """Remove the folders that an earlier tower wrote for processes, and did not live to write down."""
+    folders = {path.name: path for path in tower.state.hangars.glob(f"*/{ids.PROCESS}_*")}
+    for name in await tower.store.read(partial(residents.unknown_of, identities=folders)):
+        problem = await anyio.to_thread.run_sync(remove_folder, str(folders[name]))
+        if problem:
+            log.warning("resident.folder-left", problem=problem)
 
 
 async def keep(tower: Tower) -> None:

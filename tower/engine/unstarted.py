@@ -92,7 +92,10 @@ async def settle_unstarted(tower: Tower, live: LiveRun, error: TowerError | None
     outcome, state, changes = _consequence(live, error, now)
 
     def transaction(connection: Connection) -> None:
-        runs.update(connection, live.run.id, state=RunState.ENDED, ended_at=now, outcome=outcome, reason=reason)
+        # A turn counts as started before it is told.
+        began = {"started_at": None} if live.run.turn is not None else {}
+        ended = {"state": RunState.ENDED, "ended_at": now, "outcome": outcome, "reason": reason}
+        runs.update(connection, live.run.id, **ended, **began)
         if live.run.turn is None:
             runs.update_process(connection, live.run.process, ended_at=now)
         itineraries.uncount_run(connection, live.run.itinerary)

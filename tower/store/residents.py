@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from tower.core.records import Process, Run, Standing
+from tower.core.states import Outcome
 from tower.store import runs
 from tower.store.database import Connection, row, rows
 
 _COLUMNS: Final = tuple(Standing.__dataclass_fields__)
+
+_ANSWERED: Final = ", ".join(f"'{one}'" for one in (Outcome.SUCCEEDED, Outcome.SUSPECT, Outcome.FAILED))
+"""How a turn ended to which its program gave a result."""
 
 
 def open_processes(connection: Connection) -> list[Process]:
@@ -39,6 +44,26 @@ def by_token(connection: Connection, token_sha256: str) -> Process | None:
     """The living process of a resident that a token's hash belongs to."""
     found = row(connection, "SELECT * FROM processes WHERE token_sha256 = ? AND ended_at IS NULL", (token_sha256,))
     return runs.process_of(found) if found else None
+
+
+def resumed_in_vain(connection: Connection, process: Process) -> bool:
+    """Whether a process was offered an earlier one's conversation, and has answered no turn with it."""
+    if process.session is None:
+        return False
+    earlier = "SELECT 1 FROM processes WHERE agent = ? AND session = ? AND id < ? LIMIT 1"
+    answered = f"SELECT 1 FROM runs WHERE process = ? AND outcome IN ({_ANSWERED}) LIMIT 1"  # noqa: S608 (constants)
+    was_offered = row(connection, earlier, (process.agent, process.session, process.id)) is not None
+    return was_offered and row(connection, answered, (process.id,)) is None
+
+
+def forget_sessions(connection: Connection, agent: str) -> None:
+    """From now on no process of an agent is offered a conversation of an earlier one."""
+    connection.execute("UPDATE processes SET session = NULL WHERE agent = ? AND kind = 'resident'", (agent,))
+
+
+def unknown_of(connection: Connection, identities: Iterable[str]) -> set[str]:
+    """Those of some ids that no process on record has."""
+    return {one for one in identities if row(connection, "SELECT 1 FROM processes WHERE id = ?", (one,)) is None}
 
 
 def last_turns(connection: Connection, agent: str, *, limit: int) -> list[Run]:
