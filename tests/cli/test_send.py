@@ -153,6 +153,16 @@ def test_an_agent_that_is_not_there_has_a_near_name(
     assert cli("send", "writre", "x").err.endswith("\n  there are: writer\n")
 
 
+def test_a_run_cannot_wait_and_has_sent_nothing(tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B109: a sender that waited would hold the slot that its receiver waits for."""
+    monkeypatch.setenv("LAYOVER_RUN_TOKEN", "t")
+    result = cli("send", "--wait", "writer", "x")
+    assert (result.code, result.out) == (exits.REFUSED, "")
+    assert result.err.startswith("tower: cannot wait within a run, and so has sent nothing\n")
+    assert tower.requests == []
+    assert cli("send", "writer", "x").code == exits.DONE
+
+
 def test_an_endless_body_is_not_read_for_ever(tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "READ_BYTES", 1000)
     result = cli("send", "writer", "@/dev/zero")

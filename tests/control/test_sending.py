@@ -90,6 +90,7 @@ async def test_what_stands_on_the_edge_is_accepted(scene: Scene) -> None:
 
 
 async def test_a_run_may_not_leave_its_routes_nor_send_when_it_is_over(scene: Scene) -> None:
+    """B105: who sends where no route leads is told so at once."""
     async with scene.tower(*PAIR, agent("third"), routes=[ROUTE]):
         flight = await scene.send("coder")
         run = await scene.run(flight)
@@ -113,6 +114,7 @@ async def test_a_chain_that_was_cancelled_takes_nothing_any_more(scene: Scene) -
 
 
 async def test_hops_run_out_along_a_chain_and_branches_inherit_what_is_left(scene: Scene) -> None:
+    """B105: a chain without hops says so to who sends; nothing is dropped."""
     async with scene.tower(CODER, routes=["coder -> coder"], max_hops=3):
         flight = await scene.send("coder")
         for left in (1, 0):

@@ -155,6 +155,7 @@ def test_one_agent_at_its_cap_does_not_keep_others_waiting() -> None:
 
 
 def test_a_noisy_chain_does_not_starve_another() -> None:
+    """B109: who comes last waits for one slot, not for a hundred flights."""
     noisy = [flight(f"n{n}", itinerary="itn_noisy", created_at=float(n)) for n in range(100)]
     quiet = flight("quiet", created_at=500.0)
     decisions = judge([*noisy, quiet], factory(agent("a"), max_concurrent_runs=2))

@@ -168,11 +168,12 @@ def test_held_work_can_be_ended_by_the_id_of_its_run(daemon: Daemon) -> None:
 
 
 def test_recoveries_run_out(daemon: Daemon) -> None:
+    """B074: what has died is done again on a person's word alone, and nobody else is touched."""
     daemon.configure(
         """
 [agents.doomed]
 description = "Is killed each time"
-runner = "cmd:kill -KILL $$"
+runner = "cmd:test -e mended || kill -KILL $$"
 prompt = "Go."
 entry = true
 max_recovery_attempts = 1
@@ -187,6 +188,10 @@ max_recovery_attempts = 1
     assert (dead["state"], len(dead["runs"])) == ("dead", 2)
     assert "--force" in dead["reason"]
     assert daemon.api.get(f"/itineraries/{flight['itinerary']}")["state"] == "interrupted"
+    (daemon.tree / "mended").touch()
+    daemon.tower("recover", "--force", dead["runs"][-1]["id"], check=True)
+    assert daemon.landed(flight["id"])["outcome"] == "succeeded"
+    assert daemon.api.get(f"/itineraries/{flight['itinerary']}")["state"] == "finished"
 
 
 def test_a_stop_ends_runs_as_interrupted_and_leave_leaves_them(daemon: Daemon) -> None:

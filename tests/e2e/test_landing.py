@@ -237,6 +237,7 @@ def test_the_same_key_starts_one_run_and_another_body_is_refused(daemon: Daemon)
 
 
 def test_an_agent_hands_on_along_a_route_and_nowhere_else_and_hops_bound_the_chain(daemon: Daemon) -> None:
+    """B105: the refusal reaches the program that sent."""
     daemon.configure(
         """
 [agents.ping]

@@ -48,6 +48,7 @@ def by_agent(told: dict[str, Any]) -> Counter[str]:
 def test_everything_happens_once_however_often_the_tower_is_killed(
     daemon: Daemon, rounds: int, kills: tuple[int, ...]
 ) -> None:
+    """B088: whoever publishes is cut off in the middle, and a person decides whether it is done again."""
     prepare(daemon, rounds)
     daemon.start()
     sent = daemon.api.post("/flights", {"pipeline": "feature"})

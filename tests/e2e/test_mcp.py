@@ -90,6 +90,7 @@ async def test_an_agent_hands_work_on_and_says_what_it_did(daemon: Daemon, held:
 
 @in_loop
 async def test_refusals_are_answers_that_say_what_to_do(held: Pass) -> None:
+    """B105: what a rule refuses is an answer, at once, and not a silence."""
     async with connected(held) as client:
         for tool, arguments, words in (
             (

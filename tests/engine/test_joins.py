@@ -12,7 +12,7 @@ import pytest
 
 from tower.core.chain import ChainState, state_of
 from tower.core.errors import ConflictError, RefusedError
-from tower.core.factory import RecoveryPolicy
+from tower.core.factory import RecoveryPolicy, Runner
 from tower.core.records import Run
 from tower.core.routes import Join, JoinKind, Route
 from tower.core.states import FlightState, Outcome
@@ -271,6 +271,25 @@ async def test_suspect_work_counts_where_it_is_accepted(scene: Scene) -> None:
             await scene.now.store.write(suspect)
             await joins.look_at_all(scene.now)
             assert [(await scene.flight(it)).state for it in (fine, said)] == [expected] * 2
+
+
+async def test_what_a_walled_run_delivered_counts_only_once_its_work_is_done(scene: Scene) -> None:
+    """B095: a program that says with exit code 0 that it may spend no more has succeeded in nothing."""
+    capped = Runner(name="capped", kind="command", command=("true",), unavailable_patterns=("spending cap",))
+    crew = (DEV, agent("tester", runner="capped"), agent("reviewer"))
+    async with scene.tower(*crew, routes=edges(), runners=[capped], also=[holds.watch]):
+        loop = await begun(scene)
+        fine = await loop.delivers("reviewer", "fine")
+        said = await loop.says("tester", "fine?")
+        keeper = await scene.keeper(loop.asked["tester"])
+        await keeper.prints("You have reached your spending cap.\n")
+        await keeper.exits(0)
+        assert (await scene.flight(loop.asked["tester"])).held_reason == "quota"
+        assert {(await scene.flight(it)).state for it in (fine, said)} == {FlightState.PARKED}
+        await later(120)
+        again = await loop.delivers("tester", "fine, now that I have looked")
+        assert (await scene.flight(said)).state == FlightState.SUPERSEDED
+        assert (await loop.devs())[-1].flights == (again, fine)
 
 
 async def test_time_is_up_for_a_run_that_is_alive_but_lost(scene: Scene) -> None:

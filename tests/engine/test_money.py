@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ ROUTE = ["coder -> tester"]
 
 
 async def test_five_at_once_spend_no_more_than_there_is_and_go_on_when_there_is_more(scene: Scene) -> None:
+    """B101, B103: money binds before a run starts; what it stops waits for a person, and goes on from there."""
     async with scene.tower(coder(), TESTER, routes=ROUTE) as tower:
         flights = await chain_of_five(scene)
         states = [(await scene.flight(one)).state for one in flights]
@@ -80,6 +82,7 @@ async def test_what_turned_out_cheaper_lets_others_go_by_itself(scene: Scene) ->
 
 
 async def test_a_restart_gives_no_fresh_budget(scene: Scene) -> None:
+    """B102: what was spent is not forgotten with the process."""
     async with scene.tower(coder(reserve=100_000), TESTER, routes=ROUTE):
         first = await scene.send("coder")
         keeper = await scene.keeper(first)
@@ -123,6 +126,21 @@ async def test_a_run_that_says_nothing_is_charged_what_was_set_aside(scene: Scen
         run, chain = await scene.run(first), await scene.itinerary(first)
         assert (run.cost, run.cost_source, run.charged, run.reserved) == (None, "unreported", 400_000, 0)
         assert (chain.fuel_spent, chain.fuel_reserved) == (400_000, 0)
+
+
+async def test_a_loop_whose_programs_say_nothing_of_money_ends_at_its_run_cap(scene: Scene) -> None:
+    """B101: where nothing is known to cost anything, and nothing is set aside, the number of runs is the bound."""
+    free = [agent(name, reserve=0) for name in ("coder", "tester")]
+    routes = [*ROUTE, "tester -> coder"]
+    async with scene.tower(*free, routes=routes, max_hops=99, max_runs=7):
+        flight = await scene.send("coder")
+        for number in range(1, 8):
+            run = await scene.run(flight)
+            flight = await scene.send("tester" if number % 2 else "coder", run=run)
+            await scene.keepers.started[run.id].exits(0)
+        refused, chain = await scene.flight(flight), await scene.itinerary(flight)
+        assert (refused.state, chain.runs_started, chain.fuel_spent) == ("refused", 7, 0)
+        assert "has had all of its 7 runs" in (refused.reason or "")
 
 
 async def test_a_run_that_never_started_costs_nothing_and_keeps_nothing_aside(scene: Scene) -> None:
@@ -191,8 +209,6 @@ async def test_the_reserve_holds_until_its_window_has_room_or_is_raised(scene: S
     reserve = Reserve(fuel=DOLLAR, window_hours=1)
 
     def narrow(tower: Any, limit: int) -> None:
-        from dataclasses import replace
-
         tower.factory = replace(tower.factory, reserve=replace(reserve, fuel=limit))
 
     async with scene.tower(coder(reserve=300_000), also=[holds.watch], is_dispatching=False) as tower:
@@ -217,10 +233,27 @@ async def test_the_reserve_holds_until_its_window_has_room_or_is_raised(scene: S
         assert (await scene.flight(third)).state == "running"
 
 
+async def test_a_restart_forgets_nothing_of_the_reserve(scene: Scene) -> None:
+    """B102: the window is the factory's, whoever serves it."""
+    reserve = Reserve(fuel=DOLLAR, window_hours=1)
+    async with scene.tower(coder(reserve=300_000)):
+        for _ in range(2):
+            keeper = await scene.keeper(await scene.send("coder"))
+            await keeper.reports(cost_usd=0.4)
+            await keeper.exits(0)
+    async with scene.tower(coder(reserve=300_000), is_dispatching=False) as tower:
+        tower.factory = replace(tower.factory, reserve=reserve)
+        await scene.dispatch()
+        held = await scene.flight(await scene.send("coder"))
+        assert (held.state, held.held_reason) == ("held", HeldReason.RESERVE)
+        assert "has spent $0.80 in 1 hours" in (held.reason or "")
+
+
 WALL = Runner(name="unavailable:weekly limit", kind="unavailable", detail="weekly limit")
 
 
 async def test_a_wall_parks_its_runner_and_no_other_until_one_flight_has_tried_it(scene: Scene) -> None:
+    """B090, B092: a wall with a named end is not run against before it, costs nothing, and is nobody else's."""
     agents = (agent("coder"), agent("tester", runner="cmd:other"))
     other = Runner(name="cmd:other", kind="cmd", command=("true",))
     async with scene.tower(*agents, runners=[other], also=[holds.watch]) as tower:
@@ -248,6 +281,48 @@ async def test_a_wall_parks_its_runner_and_no_other_until_one_flight_has_tried_i
         assert [(await scene.flight(one)).state for one in (first, third, fourth)] == ["landed", "running", "running"]
         assert await scene.read(stored.every) == {}
         assert (await scene.flight(first)).attempt == 1
+
+
+async def test_an_outage_loses_nothing_costs_nothing_and_is_tried_by_one_at_a_time(scene: Scene) -> None:
+    """B094: a provider that is away for longer than anybody's patience."""
+    async with scene.tower(coder(), also=[holds.watch]) as tower:
+        sent = [await scene.send("coder", f"{number}") for number in range(5)]
+        assert len(tower.live) == 5
+        outage = scene.keepers.started
+        for _ in range(90):
+            at_work = [keeper for keeper in outage.values() if keeper.is_alive]
+            for keeper in at_work:
+                await keeper.reports(unavailable="overloaded")
+                await keeper.exits(1)
+            await later(10)
+            assert len(tower.live) <= 1
+        assert len(outage) <= 5 + 4, "a try after 1, 2, 4 and 8 minutes"
+        while {(await scene.flight(one)).state for one in sent} != {"landed"}:
+            await later(60)
+            for keeper in list(outage.values()):
+                if keeper.is_alive:
+                    await keeper.exits(0)
+        for one in sent:
+            flight, chain = await scene.flight(one), await scene.itinerary(one)
+            assert (flight.outcome, flight.attempt) == ("succeeded", 1)
+            assert (chain.runs_started, chain.fuel_spent, chain.fuel_reserved) == (1, 400_000, 0)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+async def test_a_sign_in_that_ran_out_is_tried_once_and_said_once(scene: Scene, code: int) -> None:
+    """B095, B096: such words are no success, whatever the exit code, and burn nothing."""
+    mine = Runner(name="mine", kind="command", command=("true",), unavailable_patterns=("[Pp]lease log in",))
+    async with scene.tower(coder(runner="mine", max_concurrent=1), runners=[mine], also=[holds.watch]):
+        sent = [await scene.send("coder", f"{number}") for number in range(4)]
+        keeper = await scene.keeper(sent[0])
+        await keeper.prints("Your session has expired. Please log in.\n")
+        await keeper.exits(code)
+        await later(50)
+        assert len(scene.keepers.started) == 1
+        held = [await scene.flight(one) for one in sent]
+        assert {(one.state, one.held_reason, one.attempt) for one in held} == {("held", HeldReason.QUOTA, 1)}
+        assert all("Please log in" in (one.reason or "") for one in held)
+        assert [event.type for event in await scene.events()].count("circuit.opened") == 1
 
 
 async def test_a_wall_outlives_the_tower_and_a_person_can_end_it(scene: Scene) -> None:

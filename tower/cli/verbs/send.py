@@ -9,7 +9,7 @@ import click
 
 from tower.cli import agents, bodies, exits, options, screen, waiting, words
 from tower.client.api import Api
-from tower.core.errors import NotFoundError
+from tower.core.errors import NotFoundError, RefusedError
 
 
 class Send(click.Command):
@@ -84,8 +84,10 @@ def command(
 
     It is on disk when this returns. Standard output has the flight's id; with --wait, the answer of its run, and the
     exit code tells how the whole itinerary (chain) ended: 0 all well, 1 not, 3 when it waits for a person. Inside an
-    agent's run it is sent by that agent, along its routes.
+    agent's run it is sent by that agent, along its routes, and nobody waits.
     """
+    if wait:
+        _check_may_wait()
     api = options.reach(socket)
     said = None if body is None else bodies.text(body)
     request: dict[str, Any] = {"to": agent, "body": said, "flags": options.flag_values(flags) or None, **others}
@@ -108,6 +110,17 @@ def command(
     if verdict.code != exits.DONE or not quiet:
         waiting.say(verdict)
     return verdict.code
+
+
+def _check_may_wait() -> None:
+    """A run that waited would keep the slot that its receiver may need, and is not told of answers; said before it
+    sends, so that it does not take what it sent for refused."""
+    if "LAYOVER_RUN_TOKEN" in os.environ:
+        raise RefusedError(
+            "no-waiting",
+            "cannot wait within a run, and so has sent nothing",
+            "send without --wait and end: what comes of it wakes your agent anew, if a route leads back to it",
+        )
 
 
 def _not_before(at: str | None, after: str | None) -> str | None:
