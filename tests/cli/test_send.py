@@ -279,3 +279,26 @@ def test_whoever_stops_watching_is_told_that_it_goes_on(
     result = cli("send", "writer", "x", "--wait")
     assert result.code == exits.INTERRUPTED
     assert f"tower cancel {ITN}" in result.err
+
+
+def test_within_a_run_a_tower_that_is_away_is_waited_for_and_asked_with_a_key(
+    tower: FakeTower, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off_once(request: Request) -> bytes:
+        tower.routes["POST /flights"] = reply(ACCEPTED, 202)
+        return b"HTTP/1.1 202 Acc"
+
+    tower.routes["POST /flights"] = cut_off_once
+    monkeypatch.setenv("LAYOVER_RUN_TOKEN", "t")
+    result = cli("send", "writer", "x")
+    assert (result.code, result.out) == (exits.DONE, f"{FLT}\n")
+    assert "went away" in result.err
+    first, again = (request.document for request in tower.requests)
+    assert first == again
+    assert len(first["key"]) == 32
+    cli("send", "writer", "x", "--key", "mine")
+    assert tower.requests[-1].document["key"] == "mine"
+    tower.routes["POST /flights"] = lambda _: b"HTTP/1.1 202 Acc"
+    monkeypatch.delenv("LAYOVER_RUN_TOKEN")
+    assert cli("send", "writer", "x").code == exits.UNREACHABLE
+    assert "key" not in tower.requests[-1].document

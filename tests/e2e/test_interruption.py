@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -320,6 +321,42 @@ def test_a_tower_killed_after_the_commit_of_a_send_keeps_the_flight(daemon: Daem
     assert again.returncode == 0
     assert len(daemon.api.get("/flights")["flights"]) == 1
     assert len(starts(daemon)) == 1
+
+
+@pytest.mark.parametrize("kind", ["cmd", "fake"])
+def test_what_a_run_hands_on_while_its_tower_is_away_arrives_once(daemon: Daemon, kind: str) -> None:
+    script = daemon.folder / "script.toml"
+    script.write_text("""
+[[agents.sender.call]]
+steps = [{ wait_for = { path = "gate", timeout = 20 } }, { send = { to = "other", body = "your turn" } }]
+""")
+    shell = "while [ ! -e gate ]; do sleep 0.02; done; tower send other 'your turn'"
+    daemon.configure(
+        f"""
+[agents.sender]
+description = "Sends when the gate opens"
+runner = {json.dumps(f"fake:{script}" if kind == "fake" else f"cmd:{shell}")}
+prompt = "Send."
+entry = true
+[agents.other]
+description = "Is sent to"
+runner = "cmd:true"
+prompt = "Take it."
+[[routes]]
+from = "sender"
+to = "other"
+"""
+    )
+    daemon.start()
+    flight = daemon.until(daemon.send("sender")["id"], lambda one: one["state"] == "running")
+    daemon.kill()
+    (daemon.tree / "gate").touch()
+    (log,) = daemon.state.rglob("stderr.log")
+    eventually(lambda: "away" in log.read_text())
+    daemon.start()
+    assert daemon.landed(flight["id"])["outcome"] == "succeeded"
+    (sent,) = [one for one in daemon.api.get("/flights")["flights"] if one["to"] == "other"]
+    assert daemon.landed(sent["id"])["outcome"] == "succeeded"
 
 
 ESCAPES = """

@@ -300,6 +300,8 @@ def test_sending_as_this_run(run: Run, tmp_path: Path) -> None:
     with answering(folder / "tower.sock", 202, b'{"flight": {"id": "flt_1"}}') as asked:
         ran = run('{ send = { to = "x", body = "b\\n" } }, { send = { to = "y", body = "", key = "k" } }', **where)
     assert ran.stdout == b"sent to x: flt_1\nsent to y: flt_1\n"
+    key = asked[0][2].pop("key")
+    assert len(key) == 32
     assert asked == [
         ("/flights", "Bearer t0ken", {"to": "x", "body": "b\n"}),
         ("/flights", "Bearer t0ken", {"to": "y", "body": "", "key": "k"}),
@@ -310,6 +312,17 @@ def test_a_refusal_is_an_answer(run: Run, tmp_path: Path) -> None:
     with answering(tmp_path / "s", 403, b'{"title": "refused", "detail": "cannot send: no route"}'):
         ran = run('{ send = { to = "x", body = "b" } }, { say = "on" }', LAYOVER_SOCKET=str(tmp_path / "s"))
     assert (ran.returncode, ran.stdout) == (0, b"not sent to x: cannot send: no route\non\n")
+
+
+def test_a_tower_that_is_away_is_asked_again(start: Start, tmp_path: Path) -> None:
+    """B081: a run goes on while its tower is started anew, and so does what it hands on."""
+    where = {"LAYOVER_SOCKET": str(tmp_path / "s"), "LAYOVER_RUN_TOKEN": "t0ken"}
+    process = start('{ send = { to = "x", body = "b" } }', **where)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"the tower is away, asking again until it is back\n"
+    with answering(tmp_path / "s", 202, b'{"flight": {"id": "flt_1"}}') as asked:
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err, len(asked)) == (0, b"sent to x: flt_1\n", b"", 1)
 
 
 def test_an_answer_that_is_no_json(run: Run, tmp_path: Path) -> None:

@@ -1,19 +1,19 @@
 """Watching something until it ends: an itinerary (chain) by long polls, a log by its offsets.
 
-Both outlive a restart of the tower: runs do, so whoever watches them waits for it to come back. What is printed of
-it, and which end is a good one, is the business of `cli`.
+Both outlive a restart of the tower: runs do, so whoever watches them waits for it to come back, and so does a run that
+hands work on. What is printed of it, and which end is a good one, is the business of `cli`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from tower.client.api import Api, Query
-from tower.client.unreachable import CUT, GONE, foreign
+from tower.client.unreachable import CUT, GONE, NOWHERE, foreign
 from tower.client.wire import Reply
 from tower.core.errors import BusyError, UnreachableError
 
@@ -24,6 +24,9 @@ RETURN_SECONDS: Final = 30.0
 """How long a tower may be gone before a watcher gives up: a restart that settles a thousand runs takes a second."""
 
 RETRY_SECONDS: Final = 0.25
+
+WENT_AWAY: Final = frozenset({CUT, GONE})
+AWAY: Final = WENT_AWAY | {NOWHERE}
 
 LOG_BYTES: Final = 1 << 20
 """Bytes of a log asked for at once."""
@@ -72,14 +75,19 @@ def _offset(reply: Reply, name: str, api: Api) -> int:
     return int(text)
 
 
-def _patiently(ask: Callable[[], T], note: Callable[[str], None]) -> T:
-    """Ask, and ask again for a while when the tower went away under the question."""
+def send(api: Api, request: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
+    """Send as a run, and return the tower's answer. `request` has a key: repeated, it is the same flight."""
+    return _patiently(partial(api.post, "/flights", request), note, when=AWAY)
+
+
+def _patiently(ask: Callable[[], T], note: Callable[[str], None], *, when: Collection[str] = WENT_AWAY) -> T:
+    """Ask, and ask again for a while when the tower went away under the question, or whatever else `when` names."""
     deadline: float | None = None
     while True:
         try:
             return ask()
         except (UnreachableError, BusyError) as error:
-            if isinstance(error, UnreachableError) and error.code not in (CUT, GONE):
+            if isinstance(error, UnreachableError) and error.code not in when:
                 raise
             now = time.monotonic()
             if deadline is None:

@@ -16,6 +16,9 @@ from tower.client.discover import Place
 from tower.client.wire import peer_pid
 from tower.core.errors import RefusedError, TowerError, UnreachableError
 
+NOWHERE = "unreachable"
+"""Code of an error that nobody was there at the first question."""
+
 GONE = "gone"
 """Code of an error that a tower which answered a moment ago is not there any more."""
 
@@ -38,7 +41,7 @@ def nowhere(failed: Sequence[tuple[Place, OSError]], config: str | None, *, answ
         )
     start = f"tower serve --config {config}" if config else "tower serve"
     return UnreachableError(
-        "unreachable",
+        NOWHERE,
         f"cannot reach a tower, tried {tried}",
         f"start it with `{start}`, or name the socket of a running one with --socket or $TOWER_SOCKET",
     )

@@ -33,6 +33,8 @@ _STREAMS: Final = {"stdout": 1, "stderr": 2}
 _POLL_SECONDS: Final = 0.02
 _TOOL_SECONDS: Final = 60.0
 """Patience with one call; the first one to a tower waits until the tower has loaded its tools."""
+_AWAY_SECONDS: Final = 30.0
+"""How long a tower may be away before a send fails: runs outlive it, and what they hand on must as well."""
 
 
 class StepError(Exception):
@@ -274,11 +276,31 @@ def _run(command: str) -> None:
 
 def _send(flight: Mapping[str, Any]) -> None:
     """Send as this run. A refusal is an answer: it is printed, and the call goes on."""
-    status, answer = _post("/flights", {key: value for key, value in flight.items() if value is not None})
+    given = {key: value for key, value in flight.items() if value is not None}
+    if "LAYOVER_RUN_TOKEN" in os.environ:
+        # Asked again after an answer that broke off, it is the same flight.
+        given.setdefault("key", os.urandom(16).hex())
+    status, answer = _while_away(lambda: _post("/flights", given))
     if status < 300:
         _say(f"sent to {flight['to']}: {answer.get('flight', {}).get('id')}")
     else:
         _say(f"not sent to {flight['to']}: {answer.get('detail') or answer.get('title') or status}")
+
+
+def _while_away(ask: Callable[[], tuple[int, dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
+    """Ask again for a while when nobody is there: a run goes on while its tower is started again."""
+    end = time.monotonic() + (_AWAY_SECONDS if "LAYOVER_RUN_TOKEN" in os.environ else 0)
+    is_said = False
+    while True:
+        try:
+            return ask()
+        except (ConnectionError, FileNotFoundError):
+            if time.monotonic() >= end:
+                raise
+        if not is_said:
+            _put(2, "the tower is away, asking again until it is back\n")
+            is_said = True
+        time.sleep(_POLL_SECONDS)
 
 
 def _post(path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -303,6 +325,8 @@ def _post(path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         connection.request("POST", path, json.dumps(body), headers)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
+    except (ConnectionError, http.client.IncompleteRead) as error:
+        raise ConnectionResetError(f"the tower's answer broke off: {error!r}") from error
     except (http.client.HTTPException, ValueError) as error:
         raise StepError(f"the tower's answer cannot be read: {error!r}") from error
     finally:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from tower.cli import agents, bodies, exits, options, screen, waiting, words
+from tower.client import follow
 from tower.client.api import Api
 from tower.core.errors import NotFoundError, RefusedError
+
+_IN_A_RUN: Final = "LAYOVER_RUN_TOKEN"
 
 
 class Send(click.Command):
@@ -115,7 +118,7 @@ def command(
 def _check_may_wait() -> None:
     """A run that waited would keep the slot that its receiver may need, and is not told of answers; said before it
     sends, so that it does not take what it sent for refused."""
-    if "LAYOVER_RUN_TOKEN" in os.environ:
+    if _IN_A_RUN in os.environ:
         raise RefusedError(
             "no-waiting",
             "cannot wait within a run, and so has sent nothing",
@@ -134,11 +137,13 @@ def _not_before(at: str | None, after: str | None) -> str | None:
 
 
 def _accepted(api: Api, request: dict[str, Any]) -> dict[str, Any]:
+    if _IN_A_RUN in os.environ:
+        # It outlives its tower, and waits until that is back. Asked again, the flight is the same by its key.
+        return follow.send(api, {"key": os.urandom(16).hex(), **request}, screen.say)
     try:
         return api.post("/flights", request)
     except NotFoundError as error:
-        # A run may send, but not ask for the list that a near name would be found in.
-        if error.code == "unknown-agent" and "LAYOVER_RUN_TOKEN" not in os.environ:
+        if error.code == "unknown-agent":
             agents.require(api, request["to"])
         raise
 
